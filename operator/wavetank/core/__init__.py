@@ -1,0 +1,1 @@
+"""What Wavetank decides, as pure functions over frozen values: no I/O, no clock, no randomness."""
