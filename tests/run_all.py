@@ -1,0 +1,76 @@
+"""Run the tests of every tier in one pytest session, with the cluster that the last ones need.
+
+The cluster is started when the first test that needs it comes up, and only if no test failed until
+then. What was started here is stopped before pytest prints its summary; ``KEEP=1`` leaves it up,
+and a cluster that was up before is left alone. Further arguments go to pytest.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+CLUSTER = TESTS / "cluster" / "cluster.py"
+NEEDS_CLUSTER = {"chart", "cluster", "prove"}  # chart: the helm that the cluster's script builds
+
+
+class ClusterForTests:
+    """Starts the cluster for the first test that needs it, and stops what it started."""
+
+    def __init__(self) -> None:
+        self.is_ready = False
+        self.is_ours = False
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        if not self.is_ready and any(item.get_closest_marker(name) for name in NEEDS_CLUSTER):
+            self.prepare(item.session)
+        return (yield)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.is_ours and os.environ.get("KEEP") != "1":
+            self.call(session, "stop")
+
+    def prepare(self, session: pytest.Session) -> None:
+        self.is_ready = True
+        if self.call(session, "status", quiet=True) != 0:
+            if session.testsfailed:
+                pytest.exit(f"{session.testsfailed} failed; the cluster is not started", 1)
+            self.is_ours = True
+            self.must(session, "start")
+        self.must(session, "images")
+
+    def must(self, session: pytest.Session, command: str) -> None:
+        if self.call(session, command) != 0:
+            pytest.exit(f"{CLUSTER.name} {command} did not succeed; see its output above", 1)
+
+    def call(self, session: pytest.Session, command: str, *, quiet: bool = False) -> int:
+        capture = session.config.pluginmanager.getplugin("capturemanager")
+        assert capture is not None
+        with capture.global_and_fixture_disabled():
+            if not quiet:
+                print(f"\n{CLUSTER.name} {command}", flush=True)
+            started = time.monotonic()
+            ended = subprocess.run(
+                [sys.executable, CLUSTER, command], capture_output=quiet, check=False
+            )
+            if not quiet:
+                seconds = time.monotonic() - started
+                print(f"{CLUSTER.name} {command}: {seconds:.0f} s", flush=True)
+        return ended.returncode
+
+
+def main(arguments: list[str]) -> int:
+    options = ["-m", "not prove", "--durations=10", "--durations-min=5", *arguments]
+    return int(pytest.main([f"--rootdir={TESTS.parent}", *options], plugins=[ClusterForTests()]))
+
+
+if __name__ == "__main__":
+    os.chdir(TESTS.parent)
+    sys.exit(main(sys.argv[1:]))
