@@ -35,12 +35,16 @@ The kubelet keeps the last 4,096 bytes of one message and 12 KiB over a Pod's co
 """
 
 
-class Wire(BaseModel):
-    """Base of all documents: frozen, camelCase, unknown fields refused."""
+class Part(BaseModel):
+    """Base of what stands inside documents: frozen, camelCase, unknown fields refused."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
     )
+
+
+class Wire(Part):
+    """Base of all documents: a part that has bytes and a digest of its own."""
 
     def canonical(self) -> bytes:
         """Return the document as JSON bytes that are the same for equal documents."""
@@ -60,7 +64,7 @@ def digest_of(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-class BundleRef(Wire):
+class BundleRef(Part):
     """A bundle in the store, and which world's folder it unpacks into.
 
     Refs unpack in order; of several for one alias the later ones lay their files over the
