@@ -1,0 +1,1 @@
+"""What people bring, packed, read and checked. Executes none of it and knows no network."""
