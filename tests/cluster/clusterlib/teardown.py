@@ -1,0 +1,123 @@
+"""Stopping the cluster so that nothing of it is left on the machine, and listing what is."""
+
+import shutil
+import time
+from pathlib import Path
+
+from clusterlib import cgroups, lifecycle, network, processes, programs, shell
+from clusterlib.settings import Settings
+
+_RUNTIME_FOLDERS = (
+    Path("/var/log/containers"),
+    Path("/var/lib/cni/results"),
+    Path("/var/lib/cni"),
+    Path("/run/containerd/runc/k8s.io"),
+    Path("/run/containerd/runc"),
+    Path("/run/containerd/s"),
+    Path("/run/containerd"),
+)
+"""Folders whose place the kubelet, containerd or runc give no choice of; removed if nothing else is in them."""
+
+_ENTRY_FOLDERS = (Path("/var/log/containers"), Path("/var/lib/cni/results"))
+"""Of those, the ones where each ended container may leave a file or a broken link."""
+
+
+def stop(folders: Settings, *, purge: bool) -> list[str]:
+    """Stop the cluster and return what is left of it, one line each; an empty list when all is clean.
+
+    Args:
+        folders: The cluster to stop.
+        purge: Whether to delete the state folder too. Without it the next start finds images and objects again.
+    """
+    if not folders.state.is_dir():
+        shell.say(f"There is no '{folders.state}': nothing to stop.")
+        return leftovers(folders)
+    with lifecycle.locked(folders):
+        progress = shell.Progress("Stopping the cluster")
+        # The kubelet and the controllers first, or they would replace the Pods as fast as they are killed.
+        processes.stop(folders, [name for name in programs.NAMES if name.startswith("kube")])
+        daemons = {processes.pid_of(folders, name) for name in ("etcd", "containerd")}
+        progress.update("ending the Pods")
+        cgroups.kill_all(except_pids={pid for pid in daemons if pid is not None})
+        processes.stop(folders, ["containerd", "etcd"])
+        # A shim that containerd was starting at that moment comes after the first round.
+        cgroups.kill_all(except_pids=set())
+        progress.update("removing mounts, interfaces and firewall rules")
+        _unmount(folders)
+        network.remove(folders)
+        _remove_cgroups()
+        _remove_runtime_folders(folders)
+        if purge:
+            shutil.rmtree(folders.state, ignore_errors=True)
+        remaining = leftovers(folders)
+        progress.done("nothing is left" if not remaining else f"{len(remaining)} things are left")
+    return remaining
+
+
+def leftovers(folders: Settings) -> list[str]:
+    """Return what of the cluster is on this machine while it should be stopped, one line each."""
+    found = [f"process {pid}: {_command(pid)}" for pid in sorted(cgroups.members())]
+    found += [f"mount {path}" for path in _mounts(folders)]
+    found += [f"interface {name}" for name in network.interfaces()]
+    found += [f"cgroup {group}" for group in cgroups.existing()]
+    found += [f"{family} {table}: {line}" for family, table, line in network.firewall_leftovers()]
+    found += [f"sysctl {name} not restored" for name in network.sysctls_to_restore(folders)]
+    found += [f"file {path}" for path in _runtime_entries(folders)]
+    return found
+
+
+def _mounts(folders: Settings) -> list[str]:
+    """Return the mounts below the state folder, the innermost first."""
+    paths = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    # mountinfo writes a space as \040; proc(5).
+    plain = [path.encode().decode("unicode_escape") for path in paths]
+    return sorted((path for path in plain if path.startswith(f"{folders.state}/")), reverse=True)
+
+
+def _unmount(folders: Settings) -> None:
+    for path in _mounts(folders):
+        shell.run(["umount", path], check=False)
+    for path in _mounts(folders):
+        shell.run(["umount", "--lazy", path], check=False)
+
+
+def _remove_cgroups() -> None:
+    # The kernel empties a cgroup a moment after its last process was reaped.
+    deadline = time.monotonic() + 5
+    while cgroups.existing() and time.monotonic() < deadline:
+        cgroups.remove()
+        time.sleep(0.05)
+
+
+def _remove_runtime_folders(folders: Settings) -> None:
+    for entry in _runtime_entries(folders):
+        entry.unlink(missing_ok=True)
+    for socket in Path("/run/containerd/s").glob("*"):
+        if not _is_listened_on(socket):
+            socket.unlink(missing_ok=True)
+    for folder in _RUNTIME_FOLDERS:
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+    shutil.rmtree(folders.run, ignore_errors=True)
+
+
+def _runtime_entries(folders: Settings) -> list[Path]:
+    """Return the files outside the state folder that point into it or were written for the cluster's network."""
+    entries = [entry for folder in _ENTRY_FOLDERS if folder.is_dir() for entry in folder.iterdir()]
+    mine = []
+    for entry in entries:
+        is_link = entry.is_symlink() and str(entry.readlink()).startswith(f"{folders.state}/")
+        if is_link or entry.name.startswith("wavetank-"):
+            mine.append(entry)
+    return mine
+
+
+def _is_listened_on(socket: Path) -> bool:
+    return any(line.endswith(f" {socket}") for line in Path("/proc/net/unix").read_text().splitlines())
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").strip()[:120]
+    except OSError:
+        return "?"
