@@ -41,14 +41,20 @@ class ClusterForTests:
         self.is_ready = True
         if self.call(session, "status", quiet=True) != 0:
             if session.testsfailed:
-                pytest.exit(f"{session.testsfailed} failed; the cluster is not started", 1)
+                self.give_up(session, "tests failed before those that need the cluster")
             self.is_ours = True
             self.must(session, "start")
         self.must(session, "images")
+        self.must(session, "build-helm")
 
     def must(self, session: pytest.Session, command: str) -> None:
         if self.call(session, command) != 0:
-            pytest.exit(f"{CLUSTER.name} {command} did not succeed; see its output above", 1)
+            self.give_up(session, f"{CLUSTER.name} {command} did not succeed; its output is above")
+
+    def give_up(self, session: pytest.Session, reason: str) -> None:
+        # Not pytest.exit(), which would print its reason after the summary line.
+        session.shouldfail = reason
+        raise session.Failed(reason)
 
     def call(self, session: pytest.Session, command: str, *, quiet: bool = False) -> int:
         capture = session.config.pluginmanager.getplugin("capturemanager")
