@@ -17,8 +17,13 @@ _TRACKING = ("pids", "systemd", "memory")
 
 
 def make() -> None:
-    """Make the cluster's cgroup in every hierarchy: the kubelet wants its root to exist."""
+    """Make the cluster's cgroup in every hierarchy: the kubelet wants its root to exist.
+
+    Not in a v2 hierarchy that is mounted beside those of v1: it limits nothing, and runc makes its own there.
+    """
     for hierarchy in _hierarchies():
+        if (hierarchy / "cgroup.controllers").exists() and not _is_v2():
+            continue
         group = hierarchy / settings.CGROUP
         group.mkdir(exist_ok=True)
         for name in ("cpuset.cpus", "cpuset.mems"):
@@ -82,8 +87,8 @@ def _is_v2() -> bool:
 def _hierarchies() -> list[Path]:
     if _is_v2():
         return [_ROOT]
-    unique = {folder.resolve() for folder in _ROOT.iterdir() if (folder / "cgroup.procs").exists()}
-    return sorted(folder for folder in unique if not (folder / "cgroup.controllers").exists())
+    # One hierarchy may have several names, such as cpu and cpu,cpuacct.
+    return sorted({folder.resolve() for folder in _ROOT.iterdir() if (folder / "cgroup.procs").exists()})
 
 
 def _daemons() -> Path:

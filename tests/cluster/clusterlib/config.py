@@ -60,6 +60,7 @@ runtime_type = "io.containerd.runc.v2"
 
 {cri}{runtime}.options]
 SystemdCgroup = false
+Root = {json.dumps(str(folders.run / "runc"))}
 """
 
 

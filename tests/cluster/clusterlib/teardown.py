@@ -7,19 +7,16 @@ from pathlib import Path
 from clusterlib import cgroups, lifecycle, network, processes, programs, shell
 from clusterlib.settings import Settings
 
-_RUNTIME_FOLDERS = (
+_FIXED_FOLDERS = (
     Path("/var/log/containers"),
     Path("/var/lib/cni/results"),
     Path("/var/lib/cni"),
-    Path("/run/containerd/runc/k8s.io"),
-    Path("/run/containerd/runc"),
+    Path("/var/lib/kubelet/device-plugins"),
+    Path("/var/lib/kubelet"),
     Path("/run/containerd/s"),
     Path("/run/containerd"),
 )
-"""Folders whose place the kubelet, containerd or runc give no choice of; removed if nothing else is in them."""
-
-_ENTRY_FOLDERS = (Path("/var/log/containers"), Path("/var/lib/cni/results"))
-"""Of those, the ones where each ended container may leave a file or a broken link."""
+"""Folders whose place the kubelet, containerd and its plugins give no choice of; removed when nothing is in them."""
 
 
 def stop(folders: Settings, *, purge: bool) -> list[str]:
@@ -92,28 +89,30 @@ def _remove_cgroups() -> None:
 def _remove_runtime_folders(folders: Settings) -> None:
     for entry in _runtime_entries(folders):
         entry.unlink(missing_ok=True)
-    for socket in Path("/run/containerd/s").glob("*"):
-        if not _is_listened_on(socket):
-            socket.unlink(missing_ok=True)
-    for folder in _RUNTIME_FOLDERS:
+    for folder in _FIXED_FOLDERS:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
     shutil.rmtree(folders.run, ignore_errors=True)
 
 
 def _runtime_entries(folders: Settings) -> list[Path]:
-    """Return the files outside the state folder that point into it or were written for the cluster's network."""
-    entries = [entry for folder in _ENTRY_FOLDERS if folder.is_dir() for entry in folder.iterdir()]
-    mine = []
-    for entry in entries:
-        is_link = entry.is_symlink() and str(entry.readlink()).startswith(f"{folders.state}/")
-        if is_link or entry.name.startswith("wavetank-"):
-            mine.append(entry)
-    return mine
+    """Return the cluster's files outside the state folder: they point into it, or name its network, or are dead."""
 
+    def entries(folder: str) -> list[Path]:
+        return sorted(Path(folder).iterdir()) if Path(folder).is_dir() else []
 
-def _is_listened_on(socket: Path) -> bool:
-    return any(line.endswith(f" {socket}") for line in Path("/proc/net/unix").read_text().splitlines())
+    logs = [
+        link
+        for link in entries("/var/log/containers")
+        if link.is_symlink() and str(link.readlink()).startswith(f"{folders.state}/")
+    ]
+    # Named NETWORK-CONTAINER-INTERFACE, for the loopback too: that one is known by its container.
+    results = entries("/var/lib/cni/results")
+    containers = {file.name.split("-")[1] for file in results if file.name.startswith("wavetank-")}
+    results = [file for file in results if containers & set(file.name.split("-"))]
+    sockets = [*entries("/run/containerd/s"), *entries("/var/lib/kubelet/device-plugins")]
+    listening = {line.split()[-1] for line in Path("/proc/net/unix").read_text().splitlines()}
+    return [*logs, *results, *(socket for socket in sockets if str(socket) not in listening)]
 
 
 def _command(pid: int) -> str:
