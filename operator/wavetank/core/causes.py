@@ -98,9 +98,7 @@ RULES: Mapping[Cause, CauseRule] = MappingProxyType(
         Cause.VERIFIER_TIMEOUT: _VERIFIER,
         Cause.REWARD_MISSING: _VERIFIER,
         Cause.REWARD_INVALID: _VERIFIER,
-        Cause.CANCELLED: CauseRule(
-            CauseGroup.USER, Retry.NEVER, graded=False, reward_valid=False
-        ),
+        Cause.CANCELLED: CauseRule(CauseGroup.USER, Retry.NEVER, graded=False, reward_valid=False),
     }
 )
 """The table of causes; a test holds it complete."""
