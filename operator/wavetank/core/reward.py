@@ -1,0 +1,69 @@
+"""From scores to a rollout's reward, and from numbers to what a status shows.
+
+Called by the graders in a verifier Job, by the operator and by the command line. It decides what a
+reward is; what many rewards say together is in ``aggregate``.
+"""
+
+import math
+from collections.abc import Sequence
+
+from wavetank.core.causes import Cause
+
+
+def task_reward(
+    values: Sequence[tuple[float | None, Cause | None]],
+) -> tuple[float | None, Cause | None]:
+    """Return the reward of a rollout: the mean of its scores, or None with the first cause.
+
+    A score that is missing makes the reward missing: a mean of the others would answer another
+    question, and a 0 in its place would blame the agent for the verifier.
+
+    Args:
+        values: (score, cause) of each verifier in the task's order; cause is set exactly when the
+            score is None.
+
+    Raises:
+        ValueError: If there is no score at all, or a missing one has no cause.
+
+    >>> task_reward([(1.0, None), (0.5, None)])
+    (0.75, None)
+    >>> task_reward([(1.0, None), (None, Cause.REWARD_MISSING)])
+    (None, <Cause.REWARD_MISSING: 'RewardMissing'>)
+    """
+    if not values:
+        raise ValueError("a task without a verifier has no reward")
+    scores = []
+    for score, cause in values:
+        if score is None:
+            if cause is None:
+                raise ValueError("a score is missing and no cause is given for it")
+            return None, cause
+        scores.append(score)
+    return math.fsum(scores) / len(scores), None
+
+
+def within_range(
+    reward: float | None, cause: Cause | None, low: float, high: float
+) -> tuple[float | None, Cause | None]:
+    """Return the reward as it is, or None with RewardInvalid when it is outside the range.
+
+    Nothing is clipped: a number outside the range that the benchmark declares is not a measurement.
+
+    >>> within_range(1.5, None, low=0.0, high=1.0)
+    (None, <Cause.REWARD_INVALID: 'RewardInvalid'>)
+    """
+    if reward is not None and not low <= reward <= high:
+        return None, Cause.REWARD_INVALID
+    return reward, cause
+
+
+def format_decimal(x: float, places: int = 4) -> str:
+    """Return a number as the decimal text that a status shows: Kubernetes' API holds no floats.
+
+    >>> format_decimal(1.0), format_decimal(2 / 3), format_decimal(-0.00001)
+    ('1.0000', '0.6667', '0.0000')
+    """
+    if not math.isfinite(x):
+        raise ValueError(f"{x} has no decimal form")
+    text = f"{x:.{places}f}"
+    return text.removeprefix("-") if float(text) == 0 else text

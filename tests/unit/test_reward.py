@@ -1,0 +1,61 @@
+import math
+
+import pytest
+
+from wavetank.core.causes import Cause
+from wavetank.core.reward import format_decimal, task_reward, within_range
+
+
+def test_a_reward_is_the_mean_of_its_scores():
+    # (1 + 0.5 + 0) / 3 = 0.5
+    assert task_reward([(1.0, None), (0.5, None), (0.0, None)]) == (0.5, None)
+
+
+def test_one_missing_score_makes_the_reward_missing_with_the_first_cause():
+    scores = [(1.0, None), (None, Cause.REWARD_INVALID), (None, Cause.VERIFIER_FAILED)]
+
+    assert task_reward(scores) == (None, Cause.REWARD_INVALID)
+
+
+def test_a_zero_is_a_reward_and_not_missing():
+    assert task_reward([(0.0, None)]) == (0.0, None)
+
+
+@pytest.mark.parametrize("scores", [[], [(None, None)]], ids=["none", "no cause"])
+def test_scores_that_cannot_be_are_refused(scores: list[tuple[None, None]]):
+    with pytest.raises(ValueError, match=r"verifier|cause"):
+        task_reward(scores)
+
+
+def test_ten_times_a_tenth_is_a_tenth():
+    assert task_reward([(0.1, None)] * 10) == (0.1, None)
+
+
+@pytest.mark.parametrize(
+    ("reward", "kept"),
+    [(0.0, True), (1.0, True), (1.0000001, False), (-0.1, False), (math.nan, False)],
+)
+def test_a_reward_outside_the_range_is_invalid_and_never_clipped(reward: float, kept: bool):
+    expected = (reward, None) if kept else (None, Cause.REWARD_INVALID)
+
+    assert within_range(reward, None, low=0.0, high=1.0) == expected
+
+
+def test_a_missing_reward_keeps_its_own_cause_in_any_range():
+    missing = (None, Cause.EVICTED)
+
+    assert within_range(*missing, low=0.0, high=1.0) == missing
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(1, "1.0000"), (0, "0.0000"), (-0.0, "0.0000"), (2 / 3, "0.6667"), (-0.5, "-0.5000")],
+)
+def test_numbers_become_decimal_texts(number: float, text: str):
+    assert format_decimal(number) == text
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_what_is_no_number_has_no_decimal_text(number: float):
+    with pytest.raises(ValueError, match="no decimal form"):
+        format_decimal(number)
