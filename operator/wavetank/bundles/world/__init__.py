@@ -21,6 +21,7 @@ from wavetank.bundles.world.model import (
     VerifierKind,
     WorldBundle,
 )
+from wavetank.bundles.world.read import linked_folders, read
 
 __all__ = [
     "ALL_HALVES",
@@ -42,4 +43,6 @@ __all__ = [
     "VerifierKey",
     "VerifierKind",
     "WorldBundle",
+    "linked_folders",
+    "read",
 ]
