@@ -3,7 +3,7 @@
 Used by the controller's observe and apply steps, by the watches, and by the command line.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -233,7 +233,6 @@ class Client:
             )
         )
 
-    @asynccontextmanager
     async def watch(
         self,
         resource: Resource,
@@ -241,8 +240,8 @@ class Client:
         query: Mapping[str, str],
         *,
         silence_seconds: float,
-    ) -> AsyncIterator[aiohttp.StreamReader]:
-        """Open a watch and give its lines of JSON; used by :mod:`wavetank.kube.watch`.
+    ) -> AsyncGenerator[bytes]:
+        """Give the lines of one watch until it ends; used by :mod:`wavetank.kube.watch`.
 
         Args:
             resource: Which kind.
@@ -256,7 +255,8 @@ class Client:
         response = await self.transport.open(call, timeout)
         try:
             with answered(call.described):
-                yield response.content
+                async for line in response.content:
+                    yield line
         finally:
             response.close()
 
