@@ -170,6 +170,8 @@ class BenchmarkStatus(StatusModel):
     """digests of what rollouts, graders and solutions are made of, linked worlds included."""
     check_result: DigestText | None = None
     """checkResult is the digest of the check's full result in the store."""
+    checked: DigestText | None = None
+    """checked is the digest of the set of bundles that was checked, linked worlds included."""
     tasks: int | None = None
     """tasks is the number of tasks."""
     initial_mean: Figure | None = None

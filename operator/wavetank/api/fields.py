@@ -63,7 +63,11 @@ class Model(BaseModel):
     """Base of what people write: frozen, camelCase, unknown fields refused."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
     )
 
     def document(self) -> dict[str, JsonValue]:
@@ -153,13 +157,15 @@ ClassName = Annotated[
         json_schema_extra={REMEDY: "must be the name of a class that exists in this cluster"},
     ),
 ]
-Quantity = Annotated[
-    int | str,
+QuantityText = Annotated[
+    str,
     Field(
+        max_length=32,
         pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$",
         json_schema_extra={REMEDY: "must be a Kubernetes quantity, like 500m, 2 or 512Mi"},
     ),
 ]
+Quantity = Annotated[int, Field(ge=0)] | QuantityText
 Message = Annotated[str, Field(max_length=MESSAGE_LENGTH)]
 
 

@@ -359,6 +359,14 @@ class FailedAttempt(Wire):
     failed_at: str
 
 
+class FailedGradingEntry(Wire):
+    """A try at grading that gave no record: key ``<ordinal>.a<attempt>.g<try>`` of a shard."""
+
+    task: str
+    cause: Cause
+    message: Annotated[str, Field(max_length=500)] = ""
+
+
 class Operation(StrEnum):
     """What a token allows on a prefix."""
 

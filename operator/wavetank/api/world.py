@@ -166,6 +166,8 @@ class WorldStatus(StatusModel):
     """bundle is the digest of the manifest of all the world's files."""
     digests: Digests | None = None
     """digests of the three parts of the bundle, split by who may fetch them."""
+    checked: DigestText | None = None
+    """checked is the digest of the set of bundles that was checked, linked worlds included."""
     counts: WorldCounts | None = None
     """counts are the numbers of entities, seed rows and tools."""
     entities: Annotated[tuple[Entity, ...], Field(max_length=500)] = ()

@@ -48,11 +48,13 @@ def _rank(task_id: str, seed: int | None) -> bytes:
     return hashlib.sha256(f"{seed}:{task_id}".encode()).digest()
 
 
-def rollout_seed(task_id: str, rollout: int) -> int:
-    """Return the seed of ``World.random``: equal in every Run, so Runs compare like with like.
+def rollout_seed(task_id: str, rollout: int, seed: int = 0) -> int:
+    """Return the seed of ``World.random``: equal in every Run with the same ``spec.tasks.seed``.
 
-    >>> rollout_seed("close_ticket", 0) == rollout_seed("close_ticket", 0)
+    So two Runs compare like with like, and a repeated rollout meets the same world.
+
+    >>> rollout_seed("close_ticket", 0) == rollout_seed("close_ticket", 0, seed=0)
     True
     """
-    digest = hashlib.sha256(f"{task_id}/{rollout}".encode()).digest()
+    digest = hashlib.sha256(f"{seed}/{task_id}/{rollout}".encode()).digest()
     return int.from_bytes(digest[:4], "big")
