@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 
+from wavetank.api.moments import rfc3339, seconds
 from wavetank.api.wire import (
     Durations,
     FailedAttempt,
@@ -20,7 +21,6 @@ from wavetank.api.wire import (
     Score,
     Wire,
 )
-from wavetank.api.moments import rfc3339, seconds
 from wavetank.core.actions import Entry
 from wavetank.core.errors import BugError
 from wavetank.core.identity import AttemptKey, rollout_and_place
