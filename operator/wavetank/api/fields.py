@@ -158,14 +158,10 @@ ClassName = Annotated[
     ),
 ]
 QuantityText = Annotated[
-    str,
-    Field(
-        max_length=32,
-        pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$",
-        json_schema_extra={REMEDY: "must be a Kubernetes quantity, like 500m, 2 or 512Mi"},
-    ),
+    str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$")
 ]
 Quantity = Annotated[int, Field(ge=0)] | QuantityText
+"""An amount as Kubernetes writes it: 2, 500m, 512Mi."""
 Message = Annotated[str, Field(max_length=MESSAGE_LENGTH)]
 
 

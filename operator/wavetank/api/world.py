@@ -96,7 +96,7 @@ class Source(Model):
 
     inline: Annotated[
         tuple[InlineFile, ...] | None,
-        Field(min_length=1, max_length=200, json_schema_extra=named_by("path")),
+        Field(min_length=1, max_length=100, json_schema_extra=named_by("path")),
     ] = None
     """inline holds the whole tree of files; at most 200,000 bytes together."""
     config_map: ConfigMapSource | None = None
