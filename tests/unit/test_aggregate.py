@@ -73,7 +73,7 @@ def test_every_figure_of_a_run_by_hand():
     # and (5/6 + 1/3 + 1) / 3 = 13/18. Zero-filled: the same as the lower bound here.
     # Passed: close 1 of 2, merge 1 of 3, ask 3 of 3; rate (1/2 + 1/3 + 1) / 3 = 11/18.
     assert aggregate(tasks, 3, recorded) == Aggregate(
-        rollouts=Counts(planned=9, scored=8, unscored=1, excluded=0, attempts=10),
+        rollouts=Counts(planned=9, scored=8, unscored=1, attempts=10),
         reward=RewardFigures(
             mean=close_to(25 / 36),
             standard_error=close_to(7 / 36),
@@ -149,7 +149,7 @@ def test_every_figure_of_a_run_by_hand():
 def test_a_run_without_records_has_a_plan_and_no_figures():
     run = aggregate(plan("a", "b"), 2, [])
 
-    assert run.rollouts == Counts(planned=4, scored=0, unscored=0, excluded=0, attempts=0)
+    assert run.rollouts == Counts(planned=4, scored=0, unscored=0, attempts=0)
     assert run.reward == RewardFigures(
         mean=None,
         standard_error=None,
@@ -245,18 +245,15 @@ def test_the_floor_holds_for_tasks_too():
     assert aggregate(plan(*"abcd"), 1, recorded).reward.interval95 is None
 
 
-def test_excluded_rollouts_leave_the_plan():
-    recorded = [*samples("a", 1.0, 0.0), *samples("b", Cause.EVICTED, 0.5)]
-    excluded = [("a", 1), ("b", 0), ("c", 0), ("c", 1)]
+def test_a_task_counts_in_the_group_of_each_of_its_tags():
+    tasks = [PlannedTask("a", tags=("slow", "linked")), PlannedTask("b", tags=("slow",))]
 
-    run = aggregate(plan("a", "b", "c"), 2, recorded, excluded=excluded)
+    run = aggregate(tasks, 1, [*samples("a", 1.0), *samples("b", 0.5)])
 
-    assert run.rollouts == Counts(planned=2, scored=2, unscored=0, excluded=4, attempts=2)
-    assert run.coverage == Coverage(rollouts=1.0, tasks=1.0)
-    # (1 + 0.5) / 2, and nothing is missing
-    assert (run.reward.mean, run.reward.lower_bound, run.reward.upper_bound) == (0.75, 0.75, 0.75)
-    assert [row.id for row in run.tasks] == ["a", "b"]
-    assert run.pass_at_k[1] == PassFigure(2, None, 0, None, None)
+    assert run.groups == (
+        GroupRow("tag", "linked", 1.0, 1.0, 1, 0),
+        GroupRow("tag", "slow", 0.75, 0.5, 2, 0),
+    )
 
 
 def test_bounds_and_interval_follow_the_benchmarks_range():

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from wavetank.core.causes import Cause
-from wavetank.core.reward import format_decimal, task_reward, within_range
+from wavetank.core.reward import task_reward, within_range
 
 
 def test_a_reward_is_the_mean_of_its_scores():
@@ -45,17 +45,3 @@ def test_a_missing_reward_keeps_its_own_cause_in_any_range():
     missing = (None, Cause.EVICTED)
 
     assert within_range(*missing, low=0.0, high=1.0) == missing
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(1, "1.0000"), (0, "0.0000"), (-0.0, "0.0000"), (2 / 3, "0.6667"), (-0.5, "-0.5000")],
-)
-def test_numbers_become_decimal_texts(number: float, text: str):
-    assert format_decimal(number) == text
-
-
-@pytest.mark.parametrize("number", [math.nan, math.inf])
-def test_what_is_no_number_has_no_decimal_text(number: float):
-    with pytest.raises(ValueError, match="no decimal form"):
-        format_decimal(number)

@@ -60,7 +60,9 @@ def figures_of(plan: Plan, k: int, ledger: Ledger) -> Aggregate:
 
 
 def _planned(task: TaskInfo) -> PlannedTask:
-    return PlannedTask(id=task.id, category=task.category, difficulty=task.difficulty)
+    return PlannedTask(
+        id=task.id, category=task.category, difficulty=task.difficulty, tags=tuple(task.tags)
+    )
 
 
 def _sample(plan: Plan, record: Record, ledger: Ledger) -> Sample:

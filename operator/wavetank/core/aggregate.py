@@ -10,7 +10,7 @@ and never counts as 0. A rollout that is planned and not yet recorded is neither
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from wavetank.core import statistics
@@ -66,7 +66,6 @@ def aggregate(
     k: int,
     samples: Iterable[Sample],
     scoring: Scoring = DEFAULT_SCORING,
-    excluded: Collection[tuple[str, int]] = (),
 ) -> Aggregate:
     """Return the figures of a Run.
 
@@ -75,23 +74,20 @@ def aggregate(
         k: Rollouts planned of each task.
         samples: What is recorded so far, in any order, at most one of each (task, rollout).
         scoring: The benchmark's pass threshold and range.
-        excluded: (task, rollout) pairs that leave the plan; their samples are not looked at.
 
     Raises:
         ValueError: If a sample is not in the plan, comes twice, has both or neither of reward and
             cause, or a reward outside the range.
     """
-    dropped = frozenset(excluded)
-    kept = [sample for sample in samples if (sample.task, sample.rollout) not in dropped]
-    _check(tasks, k, kept, scoring)
-    rows = _tasks(tasks, k, kept, scoring, Counter(task for task, _ in dropped))
+    given = list(samples)
+    _check(tasks, k, given, scoring)
+    rows = _tasks(tasks, k, given, scoring)
     recorded = [sample for row in rows for sample in row.samples]
     return Aggregate(
         rollouts=Counts(
             planned=sum(row.planned for row in rows),
             scored=sum(row.scored for row in rows),
             unscored=sum(row.unscored for row in rows),
-            excluded=len(dropped),
             attempts=sum(sample.attempts for sample in recorded),
         ),
         reward=_reward_figures(rows, scoring),
@@ -104,8 +100,9 @@ def aggregate(
         pass_hat_k=_pass_figures(statistics.pass_hat_k, rows, k),
         tasks=tuple(_task_row(row) for row in rows),
         groups=(
-            *_groups("category", rows, lambda row: row.info.category),
-            *_groups("difficulty", rows, lambda row: row.info.difficulty),
+            *_groups("category", rows, lambda task: (task.category,)),
+            *_groups("difficulty", rows, lambda task: (task.difficulty,)),
+            *_groups("tag", rows, lambda task: task.tags),
         ),
         unscored_by_cause=_causes(recorded),
     )
@@ -155,23 +152,16 @@ def _check(
 
 
 def _tasks(
-    tasks: Sequence[PlannedTask],
-    k: int,
-    samples: Sequence[Sample],
-    scoring: Scoring,
-    dropped: Mapping[str, int],
+    tasks: Sequence[PlannedTask], k: int, samples: Sequence[Sample], scoring: Scoring
 ) -> list[_Task]:
     by_task: dict[str, list[Sample]] = {task.id: [] for task in tasks}
     for sample in sorted(samples, key=lambda sample: sample.rollout):
         by_task[sample.task].append(sample)
     rows = []
     for task in tasks:
-        planned = k - dropped.get(task.id, 0)
-        if planned <= 0:
-            continue
         rewards = tuple(s.reward for s in by_task[task.id] if s.reward is not None)
         passed = sum(passes(reward, scoring.pass_threshold) for reward in rewards)
-        rows.append(_Task(task, planned, rewards, passed, tuple(by_task[task.id])))
+        rows.append(_Task(task, k, rewards, passed, tuple(by_task[task.id])))
     return rows
 
 
@@ -271,13 +261,13 @@ def _by_verifier(samples: Sequence[Sample]) -> tuple[VerifierMean, ...]:
 
 
 def _groups(
-    by: str, rows: Sequence[_Task], name_of: Callable[[_Task], str | None]
+    by: str, rows: Sequence[_Task], names_of: Callable[[PlannedTask], Iterable[str | None]]
 ) -> tuple[GroupRow, ...]:
     members: dict[str, list[_Task]] = {}
     for row in rows:
-        name = name_of(row)
-        if name is not None:
-            members.setdefault(name, []).append(row)
+        for name in names_of(row.info):
+            if name is not None:
+                members.setdefault(name, []).append(row)
     return tuple(
         GroupRow(
             by=by,

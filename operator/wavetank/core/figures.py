@@ -33,6 +33,7 @@ class PlannedTask:
     id: str
     category: str | None = None
     difficulty: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,8 @@ class Counts:
     """Numbers of rollouts: ``planned - scored - unscored`` are still to be recorded."""
 
     planned: int
-    """Without the excluded."""
     scored: int
     unscored: int
-    excluded: int
     attempts: int
     """Pods that were spent on the recorded ones."""
 
@@ -137,10 +136,10 @@ class TaskRow:
 
 @dataclass(frozen=True)
 class GroupRow:
-    """The figures of the tasks that share a category or a difficulty."""
+    """The figures of the tasks that share a category, a difficulty or a tag."""
 
     by: str
-    """``category`` or ``difficulty``."""
+    """``category``, ``difficulty`` or ``tag``."""
     name: str
     mean: float | None
     """Mean over tasks, as for the whole Run."""
@@ -172,6 +171,6 @@ class Aggregate:
     tasks: tuple[TaskRow, ...]
     """In the plan's order."""
     groups: tuple[GroupRow, ...]
-    """Categories by name, then difficulties by name; tasks without one are in none."""
+    """Categories by name, then difficulties, then tags."""
     unscored_by_cause: tuple[CauseCount, ...]
     """The most frequent first."""

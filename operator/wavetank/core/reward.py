@@ -1,7 +1,6 @@
-"""From scores to a rollout's reward, and from numbers to what a status shows.
+"""From scores to a rollout's reward.
 
-Called by the graders in a verifier Job, by the operator and by the command line. It decides what a
-reward is; what many rewards say together is in ``aggregate``.
+Called by the graders in a verifier Job. What many rewards say together is in ``aggregate``.
 """
 
 import math
@@ -55,15 +54,3 @@ def within_range(
     if reward is not None and not low <= reward <= high:
         return None, Cause.REWARD_INVALID
     return reward, cause
-
-
-def format_decimal(x: float, places: int = 4) -> str:
-    """Return a number as the decimal text that a status shows: Kubernetes' API holds no floats.
-
-    >>> format_decimal(1.0), format_decimal(2 / 3), format_decimal(-0.00001)
-    ('1.0000', '0.6667', '0.0000')
-    """
-    if not math.isfinite(x):
-        raise ValueError(f"{x} has no decimal form")
-    text = f"{x:.{places}f}"
-    return text.removeprefix("-") if float(text) == 0 else text
