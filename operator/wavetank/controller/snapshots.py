@@ -1,0 +1,230 @@
+"""From raw JSON of Pods and Jobs to the frozen values that ``decide`` looks at.
+
+Called by observe, with objects from the watches. Only the fields in use are read. Whatever an
+untrusted container wrote is parsed here and nowhere else; what does not parse counts as absent.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from wavetank.api.moments import seconds
+from wavetank.api.wire import CheckReport, GradeReport, Seal, Wire, WorldMessage
+from wavetank.core.identity import AttemptKey
+from wavetank.core.observed import Container, ContainerPhase, End, PodSeen, SealSeen
+
+Raw = Mapping[str, Any]
+M = TypeVar("M", bound=Wire)
+
+_ORDINAL = "wavetank.dev/ordinal"
+_ATTEMPT = "wavetank.dev/attempt"
+
+
+def attempt_key(pod: Raw) -> AttemptKey | None:
+    """Return which attempt a rollout Pod is; None when its annotations do not say so."""
+    notes = pod["metadata"].get("annotations") or {}
+    try:
+        return AttemptKey(int(notes[_ORDINAL]), int(notes[_ATTEMPT]))
+    except (KeyError, ValueError):
+        return None
+
+
+def members_of(text: str) -> tuple[AttemptKey, ...]:
+    """Read the members annotation of a verifier Job; empty when it is not of that form.
+
+    >>> members_of("12.1,13.2")
+    (AttemptKey(ordinal=12, attempt=1), AttemptKey(ordinal=13, attempt=2))
+    """
+    try:
+        pairs = [part.split(".") for part in text.split(",") if part]
+        return tuple(AttemptKey(int(ordinal), int(attempt)) for ordinal, attempt in pairs)
+    except ValueError:
+        return ()
+
+
+def pod_seen(pod: Raw, key: AttemptKey, run_uid: str) -> PodSeen:
+    """Return what is known of a rollout Pod."""
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    conditions = {item.get("type"): item for item in status.get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled") or {}
+    disrupted = conditions.get("DisruptionTarget") or {}
+    is_disrupted = disrupted.get("status") == "True"
+    is_scheduled = scheduled.get("status") == "True"
+    containers = _statuses(status)
+    message = world_message(containers.get("world"))
+    return PodSeen(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        key=key,
+        created_at=seconds(metadata.get("creationTimestamp")) or 0.0,
+        scheduled_at=seconds(scheduled.get("lastTransitionTime")) if is_scheduled else None,
+        unschedulable="" if is_scheduled else str(scheduled.get("message", "")),
+        delete_requested_at=_delete_requested_at(metadata),
+        disrupted_at=seconds(disrupted.get("lastTransitionTime")) if is_disrupted else None,
+        disruption=str(disrupted.get("message", "")) if is_disrupted else "",
+        reason=str(status.get("reason", "")),
+        message=str(status.get("message", "")),
+        setup=_container(containers.get("solution")),
+        world=_container(containers.get("world")),
+        agent=_container(containers.get("agent")),
+        seal=None if message is None else _seal_of(message, key, run_uid),
+        world_cause=None if message is None else message.cause,
+        world_message="" if message is None else message.message,
+    )
+
+
+def seal_seen(seal: Seal) -> SealSeen:
+    """Return a seal document as the value that ``decide`` knows."""
+    return SealSeen(
+        end=End(seal.end.value),
+        digest=seal.digest(),
+        snapshot=seal.snapshot,
+        exit_code=seal.exit_code,
+        started_at=seconds(seal.started_at),
+        ended_at=seconds(seal.ended_at),
+    )
+
+
+def _seal_of(message: WorldMessage, key: AttemptKey, run_uid: str) -> SealSeen | None:
+    seal = message.seal
+    if seal is None or (seal.run, seal.ordinal, seal.attempt) != (
+        run_uid,
+        key.ordinal,
+        key.attempt,
+    ):
+        return None
+    return seal_seen(seal)
+
+
+def world_message(status: Raw | None) -> WorldMessage | None:
+    """Return the world container's message, of its first life where it was started again."""
+    if status is None:
+        return None
+    for state in (status.get("lastState"), status.get("state")):
+        message = _parse(WorldMessage, (state or {}).get("terminated"))
+        if message is not None:
+            return message
+    return None
+
+
+def grade_report(pod: Raw) -> GradeReport | None:
+    """Return what the judge of a verifier Pod reported; None while, or if, it did not."""
+    return _judge_message(GradeReport, pod)
+
+
+def check_report(pod: Raw) -> CheckReport | None:
+    """Return what the judge of a check Pod reported; None while, or if, it did not."""
+    return _judge_message(CheckReport, pod)
+
+
+def _judge_message(model: type[M], pod: Raw) -> M | None:
+    judge = _statuses(pod.get("status") or {}).get("judge") or {}
+    return _parse(model, (judge.get("state") or {}).get("terminated"))
+
+
+def _parse(model: type[M], terminated: Raw | None) -> M | None:
+    text = (terminated or {}).get("message")
+    if not text:
+        return None
+    try:
+        return model.model_validate_json(text)
+    except ValidationError:
+        return None
+
+
+def pod_problem(pods: Iterable[Raw]) -> str:
+    """Return Kubernetes' words on why a Job's Pods do not run; empty when they do."""
+    for pod in pods:
+        status = pod.get("status") or {}
+        for condition in status.get("conditions") or ():
+            if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+                return str(condition.get("message", ""))
+        for container in _statuses(status).values():
+            waiting = (container.get("state") or {}).get("waiting") or {}
+            if waiting.get("message"):
+                return str(waiting["message"])
+        if status.get("reason"):
+            return f"{status['reason']}: {status.get('message', '')}".rstrip(": ")
+    return ""
+
+
+def judge_words(pods: Iterable[Raw]) -> str:
+    """Return how the judge ended, for a Job that reported nothing."""
+    for pod in pods:
+        judge = _container(_statuses(pod.get("status") or {}).get("judge"))
+        if judge is not None and judge.phase is ContainerPhase.TERMINATED:
+            parts = (f"the judge ended with exit code {judge.exit_code}", judge.reason)
+            return ", ".join(part for part in parts if part)
+    return ""
+
+
+def is_deadline(job: Raw, pods: Iterable[Raw]) -> bool:
+    """Tell whether a Job's Pod was ended by its deadline."""
+    reasons = [(pod.get("status") or {}).get("reason") for pod in pods]
+    reasons += [c.get("reason") for c in (job.get("status") or {}).get("conditions") or ()]
+    return "DeadlineExceeded" in reasons
+
+
+def is_finished(job: Raw) -> bool:
+    """Tell whether a Job is Complete or Failed."""
+    return any(
+        condition.get("type") in {"Complete", "Failed"} and condition.get("status") == "True"
+        for condition in (job.get("status") or {}).get("conditions") or ()
+    )
+
+
+def _statuses(status: Raw) -> dict[str, Raw]:
+    every = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    return {str(item["name"]): item for item in every}
+
+
+def _container(status: Raw | None) -> Container | None:
+    if status is None:
+        return None
+    restarts = int(status.get("restartCount") or 0)
+    state = status.get("state") or {}
+    if "terminated" in state:
+        ended = state["terminated"]
+        return Container(
+            ContainerPhase.TERMINATED,
+            reason=str(ended.get("reason", "")),
+            exit_code=ended.get("exitCode"),
+            started_at=seconds(ended.get("startedAt")),
+            finished_at=seconds(ended.get("finishedAt")),
+            restarts=restarts,
+        )
+    if "running" in state:
+        started = seconds(state["running"].get("startedAt"))
+        last = (status.get("lastState") or {}).get("terminated") or {}
+        return Container(
+            ContainerPhase.RUNNING,
+            reason=str(last.get("reason", "")),
+            exit_code=last.get("exitCode"),
+            started_at=started,
+            restarts=restarts,
+        )
+    waiting = state.get("waiting") or {}
+    return Container(
+        ContainerPhase.WAITING,
+        reason=str(waiting.get("reason", "")),
+        message=str(waiting.get("message", "")),
+        restarts=restarts,
+    )
+
+
+def _delete_requested_at(metadata: Raw) -> float | None:
+    """Return when deletion was asked for: deletionTimestamp lies a grace period after it."""
+    at = seconds(metadata.get("deletionTimestamp"))
+    if at is None:
+        return None
+    return at - float(metadata.get("deletionGracePeriodSeconds") or 0)
+
+
+def raw_terminated_pod(pods: Iterable[Raw]) -> Raw | None:
+    """Return the Pod of a Job whose judge has ended; None while there is none."""
+    for pod in pods:
+        judge = _container(_statuses(pod.get("status") or {}).get("judge"))
+        if judge is not None and judge.phase is ContainerPhase.TERMINATED:
+            return pod
+    return None
