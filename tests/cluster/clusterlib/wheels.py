@@ -1,0 +1,113 @@
+"""The wheels that images install: downloaded outside the build by the locks, so that a build needs no network."""
+
+import contextlib
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from clusterlib import settings, shell
+from clusterlib.settings import Settings
+
+_TARGET_PYTHON = "3.11"
+"""The base image's: Debian 12's."""
+
+_GLIBC_MINORS = range(36, 4, -1)
+"""Debian 12 has glibc 2.36, so it runs wheels for manylinux_2_5 to manylinux_2_36. pip wants each of them named."""
+
+
+def pip() -> list[str]:
+    """Return the command that runs pip: this interpreter's, or another's if this one has none.
+
+    Raises:
+        ClusterToolError: If no Python on this machine has pip.
+    """
+    path = settings.program_environment()["PATH"]
+    for python in (sys.executable, shutil.which("python3", path=path), "/usr/bin/python3"):
+        if python and Path(python).exists():
+            with contextlib.suppress(shell.ClusterToolError):
+                shell.run([python, "-m", "pip", "--version"])
+                return [python, "-m", "pip"]
+    raise shell.ClusterToolError("No Python on this machine has pip. Install Debian's python3-pip.")
+
+
+def gather(folders: Settings) -> Path:
+    """Fill the repository's .build/wheels with what the locks of all images name and the project's own wheel.
+
+    One folder for all images: they share most wheels, and the locks agree on every version.
+    """
+    cache = folders.cache / "wheels"
+    cache.mkdir(parents=True, exist_ok=True)
+    target = folders.repository / ".build" / "wheels"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for lock in locks(folders):
+        for wheel in _locked_wheels(cache, lock):
+            _link(wheel, target / wheel.name)
+    own = _own_wheel(folders)
+    if own is not None:
+        _link(own, target / own.name)
+    return target
+
+
+def locks(folders: Settings) -> list[Path]:
+    """Return the lock files of images: all but the developers'."""
+    return sorted(lock for lock in (folders.repository / "locks").glob("*.txt") if lock.stem != "dev")
+
+
+def package_digest(folders: Settings) -> str:
+    """Return a digest that changes with anything that goes into the project's own wheel."""
+    tree = folders.repository / "operator" / "wavetank"
+    files = [file for file in sorted(tree.rglob("*")) if file.is_file() and "__pycache__" not in file.parts]
+    names = ("pyproject.toml", "README.md", "LICENSE")
+    return settings.digest_of([folders.repository / name for name in names] + files)
+
+
+def _locked_wheels(cache: Path, lock: Path) -> list[Path]:
+    """Download what the lock names, unless that was done for the same lock before; pip checks every hash."""
+    folder = cache / f"{lock.stem}-{settings.digest_of([lock])}"
+    if not folder.is_dir():
+        progress = shell.Progress(f"Downloading wheels of {lock.name}")
+        for old in cache.glob(f"{lock.stem}-*"):
+            shutil.rmtree(old)
+        unfinished = cache / f"{lock.stem}.part"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        machine = os.uname().machine
+        platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in _GLIBC_MINORS]
+        platforms += [f"--platform=manylinux2014_{machine}", f"--platform=linux_{machine}"]
+        options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:"]
+        target = [f"--python-version={_TARGET_PYTHON}", "--implementation=cp", *platforms]
+        shell.run([*pip(), "download", *options, *target, "-d", str(unfinished), "-r", str(lock)])
+        unfinished.rename(folder)
+        progress.done()
+    return sorted(folder.glob("*.whl"))
+
+
+def _own_wheel(folders: Settings) -> Path | None:
+    """Build the project's wheel unless it was built from the same sources; None where there is no project yet."""
+    if not (folders.repository / "pyproject.toml").is_file():
+        return None
+    folder = folders.cache / "wheels" / f"own-{package_digest(folders)}"
+    if not folder.is_dir():
+        progress = shell.Progress("Building the project's wheel")
+        for old in folder.parent.glob("own*"):
+            shutil.rmtree(old)
+        unfinished = folder.parent / "own.part"
+        python = folders.repository / ".venv" / "bin" / "python"
+        if python.exists() and shell.run([str(python), "-c", "import hatchling; print(1)"], check=False):
+            build = [str(python), "-m", "hatchling", "build", "-t", "wheel", "-d", str(unfinished)]
+            shell.run(build, cwd=folders.repository)
+        else:
+            shell.run([*pip(), "wheel", "-q", "--no-deps", "-w", str(unfinished), str(folders.repository)])
+        unfinished.rename(folder)
+        progress.done()
+    return next(folder.glob("*.whl"))
+
+
+def _link(source: Path, target: Path) -> None:
+    if target.exists():
+        return
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
