@@ -1,0 +1,1 @@
+"""Evidence and bundles, kept by digest and by rollout: the server, its tokens, its client."""
