@@ -1,0 +1,4 @@
+-- 1 when the reason of T-7 says duplicate, however it is spelled.
+SELECT CASE WHEN COUNT(*) = 1 THEN 1.0 ELSE 0.0 END
+FROM crm_tickets
+WHERE id = 'T-7' AND lower(trim(close_reason)) = 'duplicate';
