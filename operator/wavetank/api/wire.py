@@ -23,6 +23,8 @@ GRADE_ENV = "WAVETANK_GRADE"
 """Environment variable of the judge container: a ``GradeSpec`` as JSON."""
 CHECK_ENV = "WAVETANK_CHECK"
 """Environment variable of the judge container of a check Job: a ``CheckSpec`` as JSON."""
+SOLUTION_ENV = "WAVETANK_SOLUTION"
+"""Environment variable of the init container ``solution``: a ``SolutionSpec`` as JSON."""
 TOKEN_FILE_ENV = "WAVETANK_TOKEN_FILE"  # noqa: S105 - the name of a variable, not a secret
 """Environment variable: the file that holds the store token of this container."""
 TOKEN_HEADER = "X-Wavetank-Token"  # noqa: S105 - the name of a header, not a secret
@@ -106,6 +108,17 @@ class SessionSpec(Wire):
     """The agent halves."""
     store: str
     """Base URL, like ``http://10.96.3.4:8081``."""
+
+
+class SolutionSpec(Wire):
+    """What the init container ``solution`` fetches for an oracle or scripted agent."""
+
+    store: str
+    """Base URL, like ``http://10.96.3.4:8081``."""
+    bundles: list[BundleRef]
+    """The solutions parts."""
+    path: str
+    """The file to hand to the agent: ``solutions/<task>.json``, ``scripts/<name>/<task>.json``."""
 
 
 class SessionEnd(StrEnum):

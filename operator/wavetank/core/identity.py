@@ -80,6 +80,27 @@ def verifier_job_name(
     return f"{prefix_of(run_name, run_uid)}-v-{digest}"
 
 
+def check_job_name(name: str, uid: str, subject: str, try_number: int) -> str:
+    """Return the name of the Job that checks a World or Benchmark.
+
+    Args:
+        name: Of the World or Benchmark.
+        uid: Its UID.
+        subject: What is checked, so that other content gets another Job: a digest of it.
+        try_number: From 1; a check that could not be made is tried again under a new name.
+
+    >>> check_job_name("crm", "3f2a1b9c-0000", "sha256:00", 1)
+    'crm-3f2a1b-c-287b913d9f'
+    """
+    digest = hashlib.sha256(f"{subject} t{try_number}".encode()).hexdigest()[:10]
+    return f"{prefix_of(name, uid)}-c-{digest}"
+
+
+def check_token_name(job_name: str) -> str:
+    """Return the name of the Secret with the token of one check Job."""
+    return f"{job_name}-token"
+
+
 def plan_name(run_name: str) -> str:
     """Return the name of the ConfigMap that pins what a Run will do."""
     return f"{run_name}-plan"
