@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from wavetank.api.wire import Score
 from wavetank.bundles.world import Entity, Field, FieldType
 from wavetank.core.causes import Cause
+from wavetank.worlds import tables
 from wavetank.worlds.grading import sql
+from wavetank.worlds.tables import definition
 
 TICKETS = Entity(
     "crm_tickets",
@@ -30,16 +32,13 @@ SESSION = sql.SessionFacts(task="close", final_answer="Done: 7", calls=3, end="c
 
 def write_state(path: Path) -> Path:
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute(
-            'CREATE TABLE "crm_tickets" (id TEXT NOT NULL, status TEXT NOT NULL, '
-            "priority INTEGER, weight REAL, labels TEXT, PRIMARY KEY (id)) STRICT"
-        )
+        database.execute(definition(TICKETS))
         database.executemany(
             "INSERT INTO crm_tickets VALUES (?, ?, ?, ?, ?)",
             [
                 ("T-6", "open", 1, 0.25, '["vip", "late"]'),
                 ("T-7", "closed", 2, 0.5, "[]"),
-                ("T-8", "open", None, None, None),
+                ("T-8", "open", None, None, "null"),
             ],
         )
     return path
@@ -139,7 +138,7 @@ def test_a_declared_table_that_is_not_in_the_file_is_named(tmp_path: Path) -> No
     path = write_state(tmp_path / "main.sqlite")
 
     with (
-        pytest.raises(sql.StateError, match="it has no table 'users'"),
+        pytest.raises(sql.StateError, match="it has no table 'users' as the schema declares it"),
         sql.opened(path, [TICKETS, users], SESSION),
     ):
         pass
@@ -163,7 +162,7 @@ SQL_VALUES = st.one_of(
 
 @given(rows=st.lists(st.tuples(SQL_VALUES), max_size=2))
 def test_every_answer_is_a_number_in_0_to_1_as_it_stood_or_has_a_cause(
-    rows: list[tuple[sql.SqlValue]],
+    rows: list[tuple[tables.SqlValue]],
 ) -> None:
     score = sql.score_of("v", 1, rows)
 

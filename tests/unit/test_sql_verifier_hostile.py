@@ -13,6 +13,7 @@ from wavetank.api.wire import Score
 from wavetank.bundles.world import Entity, Field, FieldType
 from wavetank.core.causes import Cause
 from wavetank.worlds.grading import sql
+from wavetank.worlds.tables import definition
 
 TICKETS = Entity("crm_tickets", (Field("id", FieldType.STRING), Field("status", FieldType.STRING)))
 SESSION = sql.SessionFacts(task="close", final_answer=None, calls=0, end="closed")
@@ -131,7 +132,7 @@ ENDLESS = {
 
 def write_state(path: Path, *more: str) -> Path:
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute("CREATE TABLE crm_tickets (id TEXT NOT NULL, status TEXT NOT NULL) STRICT")
+        database.execute(definition(TICKETS))
         database.execute("INSERT INTO crm_tickets VALUES ('T-7', 'open')")
         for statement in more:
             database.execute(statement)
@@ -201,9 +202,6 @@ HARMLESS = {
         "CREATE TABLE json_each (key, value)",
         "CREATE TABLE json_tree (key, value)",
     ),
-    "columns_with_values_of_their_own": (
-        "ALTER TABLE crm_tickets ADD COLUMN forged TEXT GENERATED ALWAYS AS ('closed') VIRTUAL",
-    ),
     "a_full_text_table_beside": ("CREATE VIRTUAL TABLE f USING fts5(a)",),
 }
 
@@ -244,6 +242,10 @@ FORGED = {
         "PRAGMA writable_schema = ON",
         "UPDATE sqlite_master SET sql = 'CREATE VIEW crm_tickets AS SELECT ''T-7'' AS id, "
         "''closed'' AS status' WHERE name = 'crm_tickets'",
+    ),
+    "columns_with_values_of_their_own": (
+        "CREATE TABLE crm_tickets (other, id TEXT AS ('T-7'), status TEXT AS ('closed'))",
+        "INSERT INTO crm_tickets VALUES (1)",
     ),
     "values_of_other_types": (
         "CREATE TABLE crm_tickets (id, status)",

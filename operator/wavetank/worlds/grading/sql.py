@@ -21,9 +21,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from wavetank.api.wire import Score
-from wavetank.bundles.world import Entity, FieldType
+from wavetank.bundles.world import Entity
 from wavetank.core.causes import Cause
 from wavetank.worlds.grading.rules import ACTIONS, ALLOWED_FUNCTIONS, LIMITS, TABLE_FUNCTIONS
+from wavetank.worlds.tables import SqlValue, definition, quoted
 
 SESSION_TABLE = "_session"
 """One more table while grading: what the session was, and the agent's last message."""
@@ -36,8 +37,6 @@ _STEPS_BETWEEN_LOOKS = 5_000
 
 _MESSAGE = 300
 """``Score.message`` ends here."""
-
-SqlValue = None | int | float | str | bytes
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,8 @@ def opened(
             _copy(database, path, entities)
         except (sqlite3.Error, MemoryError) as error:
             words = f"copying took more than {seconds:g} s" if clock.expired else str(error)
-            raise StateError(f"the end state cannot be read: {words or 'out of memory'}") from error
+            words = words or "out of memory"
+            raise StateError(f"the end state cannot be read: {words}") from error
         _add_session(database, session)
         _close_down(database)
         names = {entity.name.lower() for entity in entities} | {SESSION_TABLE} | TABLE_FUNCTIONS
@@ -172,7 +172,6 @@ def _connect() -> sqlite3.Connection:
         database.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_TRIGGER, False)
         database.setconfig(sqlite3.SQLITE_DBCONFIG_ENABLE_VIEW, False)
     for pragma in (
-        "trusted_schema = OFF",
         "cell_size_check = ON",
         "temp_store = MEMORY",
         "foreign_keys = OFF",
@@ -185,14 +184,16 @@ def _connect() -> sqlite3.Connection:
 def _copy(database: sqlite3.Connection, path: Path, entities: Sequence[Entity]) -> None:
     """Build the declared tables and fill them from the file, which stays attached for no longer."""
     for entity in entities:
-        database.execute(create_table(entity))
+        database.execute(definition(entity))
+    # Not before: to SQLite 3.40 the CHECK (json_valid(...)) of our own tables is unsafe.
+    database.execute("PRAGMA trusted_schema = OFF")
     database.execute("ATTACH ? AS state", (f"file:{quote(str(path))}?mode=ro&immutable=1",))
     for entity in entities:
-        _require_plain_table(database, entity.name)
+        _require_table(database, entity)
         # A bare name in quotes would be text if the column is missing: so the table goes before it.
-        names = ["rowid", *(_quoted(field.name) for field in entity.fields)]
+        names = ["rowid", *(quoted(field.name) for field in entity.fields)]
         values = ", ".join(f"t.{name}" for name in names)
-        table = _quoted(entity.name)
+        table = quoted(entity.name)
         database.set_authorizer(_CopyGuard(entity.name))
         # NOT INDEXED: an index in the file may disagree with its table.
         database.execute(
@@ -225,28 +226,13 @@ class _CopyGuard:
         return sqlite3.SQLITE_DENY
 
 
-def create_table(entity: Entity) -> str:
-    """Return the statement that makes an entity's table."""
-    columns = [f"{_quoted(field.name)} {_SQL_TYPES[field.type]}" for field in entity.fields]
-    return f"CREATE TABLE {_quoted(entity.name)} ({', '.join(columns)}) STRICT"
-
-
-_SQL_TYPES = {
-    FieldType.STRING: "TEXT",
-    FieldType.INTEGER: "INTEGER",
-    FieldType.NUMBER: "REAL",
-    FieldType.BOOLEAN: "INTEGER",
-    FieldType.DATETIME: "TEXT",
-    FieldType.JSON: "TEXT",
-}
-
-
-def _require_plain_table(database: sqlite3.Connection, name: str) -> None:
+def _require_table(database: sqlite3.Connection, entity: Entity) -> None:
+    """Raise unless the file has the entity's table, word by word as a session makes it."""
     found = database.execute(
-        "SELECT type, rootpage FROM state.sqlite_master WHERE name = ? COLLATE NOCASE", (name,)
+        "SELECT type, rootpage > 0, sql FROM state.sqlite_master WHERE name = ?", (entity.name,)
     ).fetchall()
-    if not any(kind == "table" and page for kind, page in found):
-        raise sqlite3.DataError(f"it has no table {name!r}")
+    if found != [("table", 1, definition(entity))]:
+        raise sqlite3.DataError(f"it has no table {entity.name!r} as the schema declares it")
 
 
 def _add_session(database: sqlite3.Connection, session: SessionFacts) -> None:
@@ -266,10 +252,6 @@ def _close_down(database: sqlite3.Connection) -> None:
     database.execute("PRAGMA query_only = ON")
     for limit, value in LIMITS.items():
         database.setlimit(limit, value)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def score_of(name: str, columns: int, rows: Sequence[Sequence[SqlValue]]) -> Score:

@@ -1,0 +1,170 @@
+"""The ``grade`` container of a verifier or check Job: ``python -m wavetank.worlds.grading.grade``.
+
+It holds no token and reaches nothing: it waits until judge has laid out bundles and end states,
+grades each member in child processes with limits, and leaves a record each. What it wrote before
+it died counts. It imports everything it needs before it waits, so that children are forks of a
+warm process.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from wavetank.api.wire import GradeMember, GradeRecord, GradeSpec, Score, SessionEnd, Wire
+from wavetank.bundles.world import Half, ReadWorld, read
+from wavetank.core.causes import Cause
+from wavetank.core.reward import task_reward
+from wavetank.worlds.grading import exchange, members
+from wavetank.worlds.grading.exchange import Job
+from wavetank.worlds.grading.settings import Folders, folders
+from wavetank.worlds.grading.sql import SessionFacts, failed
+
+_HALVES = frozenset({Half.AGENT, Half.GRADER})
+
+
+class SessionFile(Wire):
+    """``session.json`` of a snapshot."""
+
+    task: str
+    final_answer: str | None = None
+    calls: int
+    end: SessionEnd
+    reason: str = ""
+
+
+def main() -> int:
+    """Grade what judge asks for; return the exit code."""
+    # As a container's first process: without a handler the signal would be ignored.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+    place = folders()
+    exchange.hold(place.outbox)
+    started = place.outbox / exchange.STARTED
+    started.touch()
+    if not _wait(place):
+        return 1
+    job = Job.model_validate_json((place.inbox / exchange.JOB).read_bytes())
+    if job.grade is not None:
+        grade_all(place, job.grade, job.aliases, on_answer=started.touch)
+    (place.outbox / exchange.DONE).touch()
+    return 0
+
+
+def _wait(place: Folders) -> bool:
+    """Wait for judge's files; return False when judge died before they were complete."""
+    judge_was_there = False
+    while not (place.inbox / exchange.READY).exists():
+        judge_is_there = exchange.is_held(place.inbox)
+        if judge_was_there and not judge_is_there:
+            return False
+        judge_was_there = judge_was_there or judge_is_there
+        time.sleep(exchange.LOOK_SECONDS)
+    return True
+
+
+def grade_all(
+    place: Folders, spec: GradeSpec, aliases: list[str], on_answer: Callable[[], None]
+) -> None:
+    """Grade every member and write its record; a member that was lost has none."""
+    links = {alias: exchange.bundle_folder(place.inbox, alias) for alias in aliases}
+    world = read(exchange.bundle_folder(place.inbox, ""), links, _HALVES)
+    grader = spec.bundles.digest()
+    for member in spec.members:
+        folder = exchange.member_folder(place.inbox, member.ordinal, member.attempt)
+        if not folder.exists():
+            continue  # judge could not get it, and says so
+        try:
+            scores = grade_state(world, member.task, folder, spec.seconds_per_verifier, on_answer)
+        except members.MemberLostError:
+            continue
+        record = record_of(member, grader, scores)
+        name = f"{exchange.member_name(member.ordinal, member.attempt)}.json"
+        exchange.write(place.outbox / name, record.canonical())
+
+
+def record_of(member: GradeMember, grader: str, scores: list[Score]) -> GradeRecord:
+    """Return a member's record: its scores and the reward that follows from them."""
+    reward, cause = reward_of(scores)
+    return GradeRecord(
+        ordinal=member.ordinal,
+        attempt=member.attempt,
+        task=member.task,
+        seal=member.seal,
+        grader=grader,
+        reward=reward,
+        cause=cause,
+        scores=scores,
+    )
+
+
+def reward_of(scores: list[Score]) -> tuple[float | None, Cause | None]:
+    """Return the mean of the scores, or None with the first cause in the task's order.
+
+    A task without a single verifier, which only a faulty bundle has, cannot be graded.
+    """
+    if not scores:
+        return None, Cause.VERIFIER_FAILED
+    return task_reward([(score.value, score.cause) for score in scores])
+
+
+def grade_state(
+    world: ReadWorld,
+    task_id: str,
+    snapshot: Path,
+    seconds: float,
+    on_answer: Callable[[], None] = lambda: None,
+) -> list[Score]:
+    """Return the scores of one end state, in the task's order.
+
+    Args:
+        world: The bundles, with the graders' half.
+        task_id: The task that the session was about.
+        snapshot: The unpacked snapshot.
+        seconds: How long one verifier may take.
+        on_answer: Called after each score.
+
+    Raises:
+        MemberLostError: If a child was killed from outside.
+    """
+    task = world.task(task_id)
+    if task is None:
+        return []
+    states = _states(world, task_id, snapshot)
+    if isinstance(states, str):
+        return [failed(str(key), states) for key in task.graders]
+    questions, scores = [], {}
+    for key in task.graders:
+        verifier = world.verifier(key)
+        if verifier is None:
+            scores[str(key)] = failed(str(key), "the bundle has no verifier of this name")
+        else:
+            statement = verifier.path.read_text()
+            questions.append(members.Question(str(key), key.alias, statement))
+    scores |= {score.name: score for score in members.ask(questions, states, seconds, on_answer)}
+    return [scores[str(key)] for key in task.graders]
+
+
+def _states(world: ReadWorld, task_id: str, snapshot: Path) -> members.States | str:
+    """Return the end states of a snapshot, or why it cannot be graded."""
+    try:
+        session = SessionFile.model_validate_json((snapshot / "session.json").read_bytes())
+    except (OSError, ValidationError) as error:
+        return f"session.json of the snapshot cannot be read: {error}"
+    if session.task != task_id:
+        return f"the snapshot is of task {session.task!r}, not of {task_id!r}"
+    return members.States(
+        files={
+            "": snapshot / "worlds" / "main.sqlite",
+            **{alias: snapshot / "worlds" / "linked" / f"{alias}.sqlite" for alias in world.linked},
+        },
+        entities={each.alias: each.entities for each in world.worlds},
+        session=SessionFacts(session.task, session.final_answer, session.calls, session.end),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

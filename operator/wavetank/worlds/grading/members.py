@@ -1,0 +1,121 @@
+"""Grades one member of a verifier Job: every verifier of its task, in a child process."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from wavetank.api.wire import Score
+from wavetank.bundles.world import Entity
+from wavetank.worlds.grading.child import Child, Ending, How, Limits, Send
+from wavetank.worlds.grading.sql import (
+    EndState,
+    SessionFacts,
+    StateError,
+    failed,
+    opened,
+    timed_out,
+)
+
+
+class MemberLostError(Exception):
+    """A child was killed from outside: nothing is known about the member, grade it again."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One verifier of a task."""
+
+    name: str
+    """Its key in ``rewards``."""
+    alias: str
+    """The linked world whose state it asks; empty for the own world."""
+    statement: str
+
+
+@dataclass(frozen=True)
+class States:
+    """The end states of a session: a file and the declared entities for each world."""
+
+    files: Mapping[str, Path]
+    """By alias; the own world's under the empty one."""
+    entities: Mapping[str, Sequence[Entity]]
+    session: SessionFacts
+
+
+def ask(
+    questions: Sequence[Question],
+    states: States,
+    seconds: float,
+    on_answer: Callable[[], None] = lambda: None,
+) -> list[Score]:
+    """Return each question's score, in order; the questions run in a child with limits.
+
+    A question that kills its child costs itself only: the rest is asked in a further one.
+
+    Args:
+        questions: What to ask.
+        states: Whom to ask.
+        seconds: How long one question may take, and how long copying one state may.
+        on_answer: Called after each answer: the work goes on.
+
+    Raises:
+        MemberLostError: If a child was killed from outside.
+    """
+    scores: list[Score] = []
+    while len(scores) < len(questions):
+        rest = questions[len(scores) :]
+        child = Child(partial(_answer, rest, states, seconds), _limits(rest, seconds))
+        for line in child:
+            if line:
+                scores.append(Score.model_validate_json(line))
+                on_answer()
+        if len(scores) < len(questions):
+            scores.append(_unanswered(questions[len(scores)].name, child.ending, seconds))
+            on_answer()
+    return scores
+
+
+def _limits(questions: Sequence[Question], seconds: float) -> Limits:
+    # The clock in the child ends a statement by itself. What it cannot end, one long step of the
+    # engine, the parent ends: 1.1 times the limit at most, and a second for a busy machine.
+    worlds = len({question.alias for question in questions})
+    cpu = (len(questions) + worlds) * seconds + 2
+    return Limits(patience_seconds=seconds * 1.05 + 0.5, cpu_seconds=int(cpu) + 1)
+
+
+def _answer(questions: Sequence[Question], states: States, seconds: float, send: Send) -> None:
+    """Ask every question and send its score; an empty line means that a state was opened."""
+    with ExitStack() as stack:
+        open_states: dict[str, EndState | str] = {}
+        for question in questions:
+            if question.alias not in open_states:
+                open_states[question.alias] = _enter(stack, states, question.alias, seconds)
+                send(b"")
+            state = open_states[question.alias]
+            if isinstance(state, str):
+                score = failed(question.name, state)
+            else:
+                score = state.score(question.name, question.statement, seconds)
+            send(score.canonical())
+
+
+def _enter(stack: ExitStack, states: States, alias: str, seconds: float) -> EndState | str:
+    """Return the opened state of a world, or why there is none."""
+    state: AbstractContextManager[EndState] = opened(
+        states.files[alias], states.entities[alias], states.session, seconds
+    )
+    try:
+        return stack.enter_context(state)
+    except StateError as error:
+        return str(error)
+
+
+def _unanswered(name: str, ending: Ending | None, seconds: float) -> Score:
+    """Return the score of the question that was being asked when its child ended."""
+    if ending is None or ending.how is How.KILLED:
+        raise MemberLostError
+    if ending.how in (How.SILENT, How.OUT_OF_CPU):
+        return timed_out(name, seconds)
+    return failed(name, f"the verifier could not be run: {ending.words}")
