@@ -15,7 +15,7 @@ from typing import IO
 
 import zstandard
 
-from wavetank.bundles.paths import path_fault
+from wavetank.bundles.paths import path_fault, shown
 from wavetank.core.errors import Finding, Severity, SpecError
 
 BLOCK = 512
@@ -183,18 +183,18 @@ def _entry(header: bytes, extended: str | None) -> Entry:
     if extended is None and prefix:
         path = f"{prefix}/{path}"
     if header[257:263] != b"ustar\0":
-        raise refuse(repr(path), "is not in the ustar or pax form of tar")
+        raise refuse(shown(path), "is not in the ustar or pax form of tar")
     kind = header[156:157]
     if kind not in (b"0", b"\0"):
         what = _TYPES.get(kind, f"of type {kind!r}")
-        raise refuse(repr(path), f"is {what}: only regular files are allowed")
+        raise refuse(shown(path), f"is {what}: only regular files are allowed")
     if header[157:257].strip(b"\0"):
-        raise refuse(repr(path), "names a link's target: only regular files are allowed")
+        raise refuse(shown(path), "names a link's target: only regular files are allowed")
     if fault := path_fault(path):
-        raise refuse(repr(path), fault)
+        raise refuse(shown(path), fault)
     mode = _number(header[100:108], path)
     if mode & ~0o777:
-        raise refuse(repr(path), f"has mode {mode:o}: setuid, setgid and sticky are not allowed")
+        raise refuse(shown(path), f"has mode {mode:o}: setuid, setgid and sticky are not allowed")
     return Entry(path, bool(mode & 0o111), _number(header[124:136], path))
 
 
@@ -222,7 +222,7 @@ def _check_sum(header: bytes) -> None:
 def _number(field: bytes, where: str) -> int:
     found = _OCTAL.fullmatch(field)
     if found is None:
-        raise refuse(repr(where), f"has a number in its header that is not octal: {field!r}")
+        raise refuse(shown(where), f"has a number in its header that is not octal: {field!r}")
     return int(found[1], 8)
 
 

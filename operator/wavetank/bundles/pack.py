@@ -20,13 +20,13 @@ from typing import NamedTuple
 import zstandard
 
 from wavetank.bundles.archive import CAPS, Caps, Unzipped, entries, refuse
-from wavetank.bundles.paths import Clashes, clash_faults, path_fault
+from wavetank.bundles.paths import Clashes, clash_faults, path_fault, shown
 from wavetank.core.errors import Finding, Severity, SpecError
 
 PLAIN = 0o644
 EXECUTABLE = 0o755
-_LEVEL = 10
-"""Of zstd: about as small as the higher ones for text, at 30 MB/s and more."""
+_LEVEL = 3
+"""Of zstd. Level 10 made a database of 41 MB 3 % smaller and took ten times as long."""
 
 IGNORED = (
     ".git",
@@ -112,8 +112,7 @@ def pack(files: Files) -> bytes:
     """
     faults = [(path, fault) for path in sorted(files) if (fault := path_fault(path))]
     faults += clash_faults(sorted(files))
-    if faults:
-        raise SpecError([Finding(Severity.FAULT, path, fault) for path, fault in faults])
+    _raise_any(faults)
     plain = io.BytesIO()
     for path, file in sorted(files.items()):
         info = tarfile.TarInfo(path)
@@ -124,6 +123,11 @@ def pack(files: Files) -> bytes:
         plain.write(bytes(-len(file.data) % tarfile.BLOCKSIZE))
     plain.write(bytes(2 * tarfile.BLOCKSIZE))
     return zstandard.ZstdCompressor(level=_LEVEL).compress(plain.getbuffer())
+
+
+def _raise_any(faults: list[tuple[str, str]]) -> None:
+    if faults:
+        raise SpecError([Finding(Severity.FAULT, shown(path), fault) for path, fault in faults])
 
 
 def validate_archive(source: bytes | Path, caps: Caps = CAPS) -> str:
@@ -251,8 +255,7 @@ def read_folder(root: Path, caps: Caps = CAPS) -> dict[str, BundleFile]:
         if fault is not None:
             faults.append((path, fault))
     faults += clash_faults(files)
-    if faults:
-        raise SpecError([Finding(Severity.FAULT, path, fault) for path, fault in faults])
+    _raise_any(faults)
     return files
 
 

@@ -40,6 +40,15 @@ def path_fault(path: str) -> str | None:
     return None
 
 
+def shown(path: str) -> str:
+    r"""Return a path as a message may hold it: quoted and escaped if it is not plain to see.
+
+    >>> shown("a/b"), shown("a\n")
+    ('a/b', "'a\\n'")
+    """
+    return path if path.isprintable() and path else repr(path)
+
+
 class Clashes:
     """Finds paths that would meet on some file system: twice, by case, or file against folder."""
 
@@ -51,14 +60,14 @@ class Clashes:
         """Return what ``path`` clashes with, in words, or None; remembers it."""
         segments = path.split("/")
         for end in range(1, len(segments) + 1):
-            name = "/".join(segments[:end])
+            name = segments[end - 1]
             is_file = end == len(segments)
-            key = unicodedata.normalize("NFKC", name).casefold()
+            key = unicodedata.normalize("NFKC", "/".join(segments[:end])).casefold()
             before, was_file = self._seen.setdefault(key, (name, is_file))
             if before != name:
-                return f"clashes with {before!r}, which differs only in case or form: rename one"
+                return f"has {name!r} where another path has {before!r}: rename one of them"
             if is_file != was_file:
-                return f"is both a file and a folder at {name!r}: rename one"
+                return f"needs {name!r} to be both a file and a folder: rename one of them"
         if path in self._files:
             return "is there twice: keep one"
         self._files.add(path)
