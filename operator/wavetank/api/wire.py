@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from wavetank.api.fields import Resources
 from wavetank.core.causes import Cause
 from wavetank.core.errors import Severity
 
@@ -332,6 +333,10 @@ class Plan(Wire):
     pass_threshold: Number = 1.0
     range_min: Number = 0.0
     range_max: Number = 1.0
+    world_resources: Resources | None = None
+    """``spec.resources`` of the World."""
+    runtime_class_name: str | None = None
+    """``spec.runtimeClassName`` of the World."""
 
 
 class Durations(Wire):

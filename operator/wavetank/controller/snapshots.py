@@ -228,3 +228,17 @@ def raw_terminated_pod(pods: Iterable[Raw]) -> Raw | None:
         if judge is not None and judge.phase is ContainerPhase.TERMINATED:
             return pod
     return None
+
+
+def job_words(job: Raw) -> str:
+    """Return why a Job failed, in Kubernetes' own words; empty when it does not say."""
+    for condition in (job.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "Failed" and condition.get("status") == "True":
+            return f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
+    return ""
+
+
+def image_ids(pod: Raw) -> dict[str, str]:
+    """Return, by container, the digests of the images that run; only of those that are known."""
+    statuses = _statuses(pod.get("status") or {})
+    return {name: str(item["imageID"]) for name, item in statuses.items() if item.get("imageID")}

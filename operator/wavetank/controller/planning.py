@@ -1,0 +1,140 @@
+"""A Run's plan: made once from the checked Benchmark, pinned in a ConfigMap, then only read."""
+
+from dataclasses import dataclass
+
+from wavetank.api.benchmark import Benchmark
+from wavetank.api.conditions import is_true
+from wavetank.api.kinds import read
+from wavetank.api.run import Run
+from wavetank.api.wire import BundleSet, CheckResult, Plan, TaskInfo
+from wavetank.api.world import World
+from wavetank.core.errors import SpecError
+from wavetank.core.identity import plan_name
+from wavetank.core.plan import Selection, select
+from wavetank.kube.client import Client
+from wavetank.kube.errors import AlreadyExists
+from wavetank.kube.objects import BENCHMARKS, CONFIGMAPS, WORLDS, Manifest, controller_of
+from wavetank.manifests.objects import RunOwner, plan_config_map
+from wavetank.store.client import StoreClient
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Why a Run has no plan yet."""
+
+    reason: str
+    """CamelCase, for the condition."""
+    message: str
+
+
+async def plan_of(
+    client: Client, store: StoreClient, run: Run, identity: RunOwner
+) -> Plan | Waiting:
+    """Return the Run's plan, made now if there is none yet, or why it cannot be made.
+
+    Raises:
+        ClusterError: If the API server or the store did not answer.
+    """
+    name = plan_name(identity.name)
+    found = await client.find(CONFIGMAPS, identity.namespace, name)
+    if found is not None:
+        return _read(found, identity)
+    made = await _make(client, store, run)
+    if isinstance(made, Waiting):
+        return made
+    body = plan_config_map(identity, made)
+    try:
+        await client.create(CONFIGMAPS, identity.namespace, body)
+    except AlreadyExists:
+        return _read(await client.get(CONFIGMAPS, identity.namespace, name), identity)
+    return made
+
+
+def _read(item: Manifest, identity: RunOwner) -> Plan | Waiting:
+    owner = controller_of(item)
+    if owner is None or owner.uid != identity.uid:
+        return Waiting(
+            "NameConflict",
+            f"ConfigMap {item['metadata']['name']} belongs to "
+            f"{'nobody' if owner is None else f'{owner.kind} {owner.name} with UID {owner.uid}'}, "
+            f"not to this Run: it goes with its owner, or delete it.",
+        )
+    return Plan.model_validate_json(item["data"]["plan"])
+
+
+async def _make(client: Client, store: StoreClient, run: Run) -> Plan | Waiting:
+    name = run.spec.benchmark_ref.name
+    raw = await client.find(BENCHMARKS, run.metadata.namespace, name)
+    if raw is None:
+        return Waiting("BenchmarkNotFound", f"There is no Benchmark {name} in this namespace yet.")
+    try:
+        benchmark = read(Benchmark, raw)
+    except SpecError as error:
+        return Waiting("BenchmarkNotReady", f"Benchmark {name}: {error}")
+    refusal = _not_ready(benchmark, allow_faults=run.spec.allow_faults)
+    if refusal is not None:
+        return refusal
+    meta = benchmark.metadata
+    path = f"/v1/checks/{meta.uid}/{meta.generation}/{benchmark.status.check_result}"
+    result = CheckResult.model_validate_json(await store.get(path))
+    tasks = _selected(run, result)
+    if not tasks:
+        return Waiting(
+            "NoTasks",
+            f"spec.tasks selects none of the {len(result.tasks)} tasks of Benchmark {name}. "
+            f"Change include, exclude or limit in a new Run.",
+        )
+    missing = _without_script(run.spec.agent.name, tasks)
+    if missing:
+        return Waiting(
+            "SolutionsMissing",
+            f"Agent {run.spec.agent.name} has nothing to replay for {', '.join(missing)}. Add the "
+            f"files to the bundle, or leave these tasks out by spec.tasks.exclude in a new Run.",
+        )
+    scoring = benchmark.spec.scoring
+    world = await _world(client, run.metadata.namespace, benchmark.spec.world.world_ref.name)
+    return Plan(
+        run=run.metadata.uid,
+        benchmark=name,
+        benchmark_generation=meta.generation,
+        tasks=tasks,
+        bundles=BundleSet.model_validate(result.bundles),
+        pass_threshold=float(scoring.pass_threshold),
+        range_min=float(scoring.range.min),
+        range_max=float(scoring.range.max),
+        world_resources=world.spec.resources,
+        runtime_class_name=world.spec.runtime_class_name,
+    )
+
+
+async def _world(client: Client, namespace: str, name: str) -> World:
+    return read(World, await client.get(WORLDS, namespace, name))
+
+
+def _not_ready(benchmark: Benchmark, *, allow_faults: bool) -> Waiting | None:
+    status, name = benchmark.status, benchmark.metadata.name
+    current = status.observed_generation == benchmark.metadata.generation
+    if not current or status.check_result is None:
+        words = next((c.message for c in status.conditions if c.type == "Ready"), "")
+        return Waiting("BenchmarkNotReady", words or f"Benchmark {name} is being checked.")
+    if is_true(status.conditions, "Ready") or allow_faults:
+        return None
+    words = next((c.message for c in status.conditions if c.type == "Ready"), "")
+    return Waiting("BenchmarkNotReady", f"Benchmark {name} is not Ready: {words}")
+
+
+def _selected(run: Run, result: CheckResult) -> list[TaskInfo]:
+    wanted = run.spec.tasks
+    selection = Selection(wanted.include, wanted.exclude, wanted.limit, wanted.seed)
+    kept = set(select([task.id for task in result.tasks], selection))
+    return [task for task in result.tasks if task.id in kept]
+
+
+def _without_script(agent: str, tasks: list[TaskInfo]) -> list[str]:
+    """Return the tasks for which a replaying agent has no file."""
+    if agent == "oracle":
+        return [task.id for task in tasks if not task.has_solution]
+    kind, _, script = agent.partition(":")
+    if kind == "scripted":
+        return [task.id for task in tasks if script not in task.scripts]
+    return []

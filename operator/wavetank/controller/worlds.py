@@ -1,0 +1,203 @@
+"""The cycle of a World: pack its files, have them checked, say what was found."""
+
+from wavetank.api.conditions import Says, merged
+from wavetank.api.fields import clip
+from wavetank.api.kinds import read
+from wavetank.api.moments import rfc3339
+from wavetank.api.wire import BundleSet, CheckKind, CheckResult, CheckSpec
+from wavetank.api.world import Entity, World, WorldCounts, WorldStatus
+from wavetank.controller.checks import (
+    Checked,
+    Checker,
+    Request,
+    findings_of,
+    has_faults,
+    result_findings,
+    summary,
+)
+from wavetank.controller.logs import get_logger
+from wavetank.controller.queue import Key
+from wavetank.controller.shell import Shell
+from wavetank.controller.sources import StoredBundle, joined, store_bundle, world_files
+from wavetank.controller.storage import Storage
+from wavetank.core.errors import Finding, Severity, SpecError
+from wavetank.kube.client import Client
+from wavetank.kube.errors import Conflict, NotFound
+from wavetank.kube.objects import WORLDS, Manifest
+from wavetank.manifests.objects import CheckOwner
+from wavetank.store.client import StoreNotFound
+
+_log = get_logger(__name__)
+
+WAIT_SECONDS = 3.0
+"""Between looks at what is not there yet: a linked world, a ConfigMap."""
+
+
+async def linked_refs(client: Client, world: World) -> BundleSet | list[Finding]:
+    """Return the bundles of a World's linked worlds, or which of them are not there yet."""
+    sets: list[BundleSet] = []
+    missing: list[Finding] = []
+    for place, link in enumerate(world.spec.dependencies):
+        name = link.world_ref.name
+        raw = await client.find(WORLDS, world.metadata.namespace, name)
+        where = f"spec.dependencies[{place}].worldRef"
+        if raw is None:
+            missing.append(Finding(Severity.FAULT, where, f"there is no World {name!r} yet."))
+            continue
+        other = read(World, raw)
+        bundle = stored_bundle(other)
+        if bundle is None:
+            missing.append(Finding(Severity.FAULT, where, f"World {name!r} is not packed yet."))
+        else:
+            sets.append(bundle.refs(link.alias))
+    return missing or joined(*sets)
+
+
+def stored_bundle(world: World) -> StoredBundle | None:
+    """Return a World's bundle as its status tells; None while that is of an older spec."""
+    status = world.status
+    current = status.observed_generation == world.metadata.generation
+    if not current or status.bundle is None or status.digests is None:
+        return None
+    return StoredBundle(status.bundle, status.digests)
+
+
+class WorldReconciler:
+    """Looks at Worlds; one instance per operator."""
+
+    def __init__(self, shell: Shell, storage: Storage, checker: Checker) -> None:
+        self._shell = shell
+        self._storage = storage
+        self._checker = checker
+
+    async def __call__(self, key: Key) -> float | None:
+        """Look at one World; return in how many seconds to look again at the latest."""
+        raw = await self._shell.client.find(WORLDS, key.namespace, key.name)
+        if raw is None or raw["metadata"].get("deletionTimestamp"):
+            return None
+        try:
+            world = read(World, raw)
+        except SpecError as error:
+            _log.warning("world cannot be read", world=f"{key.namespace}/{key.name}", problem=error)
+            return None
+        try:
+            files = await world_files(
+                self._shell.client, self._storage.client, key.namespace, world.spec.source
+            )
+            bundle = await store_bundle(self._storage.client, files)
+        except SpecError as error:
+            await self._say_faults(raw, world, list(error.findings), "SourceInvalid")
+            return WAIT_SECONDS * 10
+        except StoreNotFound:
+            fault = Finding(
+                Severity.FAULT,
+                "spec.source.bundle",
+                "the store has no bundle of this digest: run `wavetank benchmarks push` again.",
+            )
+            await self._say_faults(raw, world, [fault], "SourceInvalid")
+            return WAIT_SECONDS * 10
+        linked = await linked_refs(self._shell.client, world)
+        if not isinstance(linked, BundleSet):
+            await self._say_faults(raw, world, linked, "WaitingForLinks", bundle)
+            return WAIT_SECONDS
+        return await self._check(raw, world, bundle, joined(bundle.refs(), linked))
+
+    async def _check(
+        self, raw: Manifest, world: World, bundle: StoredBundle, bundles: BundleSet
+    ) -> float | None:
+        meta, status = world.metadata, world.status
+        current = status.observed_generation == meta.generation
+        if current and status.checked == bundles.digest():
+            return None
+        request = Request(
+            owner=CheckOwner(CheckKind.WORLD, meta.name, meta.namespace, meta.uid),
+            spec=CheckSpec(
+                kind=CheckKind.WORLD,
+                uid=meta.uid,
+                generation=meta.generation,
+                bundles=bundles,
+                aliases=[link.alias for link in world.spec.dependencies],
+                store=self._storage.base_url,
+            ),
+            resources=world.spec.resources,
+            runtime_class_name=world.spec.runtime_class_name,
+        )
+        outcome = await self._checker.check(request)
+        if isinstance(outcome, Checked):
+            await self._say_checked(raw, world, bundle, outcome.result)
+            await self._checker.forget(request)
+            return None
+        says = Says(
+            "Ready", None if outcome.again_after else False, outcome.reason, outcome.message
+        )
+        await self._write(raw, world, self._status(world, says, bundle))
+        return outcome.again_after
+
+    async def _say_checked(
+        self, raw: Manifest, world: World, bundle: StoredBundle, result: CheckResult
+    ) -> None:
+        findings = result_findings(result)
+        if has_faults(findings):
+            says = Says("Ready", False, "FaultsFound", summary(findings))
+        else:
+            says = Says("Ready", True, "Checked", "The world was checked and can be served.")
+        kept, omitted = findings_of(findings)
+        changes = {
+            "checked": result.bundles.digest(),
+            "counts": WorldCounts(
+                entities=len(result.entities),
+                rows=sum(entity.rows for entity in result.entities),
+                tools=len(result.tools),
+            ),
+            "entities": tuple(Entity(name=e.name, rows=e.rows) for e in result.entities[:500]),
+            "tools": tuple(clip(tool, 128) for tool in result.tools[:500]),
+            "findings": kept,
+            "findings_omitted": omitted,
+        }
+        status = self._status(world, says, bundle).model_copy(update=changes)
+        await self._write(raw, world, status)
+        if has_faults(findings):
+            await self._shell.events.post(raw, "FaultsFound", summary(findings), warning=True)
+
+    async def _say_faults(
+        self,
+        raw: Manifest,
+        world: World,
+        findings: list[Finding],
+        reason: str,
+        bundle: StoredBundle | None = None,
+    ) -> None:
+        kept, omitted = findings_of(findings)
+        says = Says("Ready", False, reason, summary(findings))
+        status = self._status(world, says, bundle)
+        changes = {"findings": kept, "findings_omitted": omitted}
+        await self._write(raw, world, status.model_copy(update=changes))
+
+    def _status(self, world: World, says: Says, bundle: StoredBundle | None) -> WorldStatus:
+        generation = world.metadata.generation
+        return WorldStatus(
+            conditions=merged(world.status.conditions, [says], generation, self._now()),
+            observed_generation=generation,
+            bundle=bundle.whole if bundle else None,
+            digests=bundle.digests if bundle else None,
+        )
+
+    async def _write(self, raw: Manifest, world: World, status: WorldStatus) -> None:
+        if status == world.status:
+            return
+        meta = world.metadata
+        try:
+            await self._shell.client.apply(
+                WORLDS,
+                meta.namespace,
+                meta.name,
+                {"status": status.document()},
+                resource_version=meta.resource_version,
+                subresource="status",
+            )
+        except (Conflict, NotFound):
+            # Changed since it was read: its own event brings the next look.
+            self._shell.enqueue(Key("World", meta.namespace, meta.name), 0.5)
+
+    def _now(self) -> str:
+        return rfc3339(self._shell.clock().timestamp())
