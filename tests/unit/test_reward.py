@@ -1,9 +1,7 @@
-import math
-
 import pytest
 
 from wavetank.core.causes import Cause
-from wavetank.core.reward import task_reward, within_range
+from wavetank.core.reward import task_reward
 
 
 def test_a_reward_is_the_mean_of_its_scores():
@@ -29,19 +27,3 @@ def test_scores_that_cannot_be_are_refused(scores: list[tuple[None, None]]):
 
 def test_ten_times_a_tenth_is_a_tenth():
     assert task_reward([(0.1, None)] * 10) == (0.1, None)
-
-
-@pytest.mark.parametrize(
-    ("reward", "kept"),
-    [(0.0, True), (1.0, True), (1.0000001, False), (-0.1, False), (math.nan, False)],
-)
-def test_a_reward_outside_the_range_is_invalid_and_never_clipped(reward: float, kept: bool):
-    expected = (reward, None) if kept else (None, Cause.REWARD_INVALID)
-
-    assert within_range(reward, None, low=0.0, high=1.0) == expected
-
-
-def test_a_missing_reward_keeps_its_own_cause_in_any_range():
-    missing = (None, Cause.EVICTED)
-
-    assert within_range(*missing, low=0.0, high=1.0) == missing

@@ -39,18 +39,3 @@ def task_reward(
             return None, cause
         scores.append(score)
     return math.fsum(scores) / len(scores), None
-
-
-def within_range(
-    reward: float | None, cause: Cause | None, low: float, high: float
-) -> tuple[float | None, Cause | None]:
-    """Return the reward as it is, or None with RewardInvalid when it is outside the range.
-
-    Nothing is clipped: a number outside the range that the benchmark declares is not a measurement.
-
-    >>> within_range(1.5, None, low=0.0, high=1.0)
-    (None, <Cause.REWARD_INVALID: 'RewardInvalid'>)
-    """
-    if reward is not None and not low <= reward <= high:
-        return None, Cause.REWARD_INVALID
-    return reward, cause

@@ -166,7 +166,7 @@ def add_comment(
             "author": "Desk Assistant",
             "visibility": visibility,
             "body": body,
-            "created_at": _moment(world),
+            "created_at": world.now(),
         },
     )
 
@@ -194,7 +194,7 @@ def _ticket(world: World, id: str) -> dict:
 
 
 def _change(world: World, id: str, changes: dict) -> dict:
-    return world.update("crm_tickets", {"id": id}, {**changes, "updated_at": _moment(world)})[0]
+    return world.update("crm_tickets", {"id": id}, {**changes, "updated_at": world.now()})[0]
 
 
 def _short(ticket: dict) -> dict:
@@ -213,7 +213,3 @@ def _short(ticket: dict) -> dict:
 
 def _given(**values: object) -> dict:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _moment(world: World) -> str:
-    return world.now().strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -59,7 +59,7 @@ def post_message(world: World, channel: str, text: str, thread_of: str | None = 
             "author_id": "M-6",
             "text": text,
             "thread_of": thread_of,
-            "posted_at": world.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "posted_at": world.now(),
         },
     )
 
