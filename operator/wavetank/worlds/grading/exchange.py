@@ -102,10 +102,13 @@ def read_untrusted(path: Path, limit: int) -> bytes | None:
         return None
     except OSError as error:
         raise RefusedFileError(f"{path.name} is {_what(error)}") from error
-    with os.fdopen(file, "rb") as opened:
+    try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise RefusedFileError(f"{path.name} is no plain file")
-        data = opened.read(limit + 1)
+        with os.fdopen(os.dup(file), "rb") as opened:
+            data = opened.read(limit + 1)
+    finally:
+        os.close(file)
     if len(data) > limit:
         raise RefusedFileError(f"{path.name} has more than {limit} bytes")
     return data
