@@ -8,7 +8,8 @@ import signal
 import socket
 import stat
 import threading
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -312,6 +313,33 @@ async def test_sigterm_ends_it_at_once_with_exit_code_0(tmp_path: Path) -> None:
         async with store.client() as client:  # with an idle connection open
             await client.put(SEAL, b"x")
             assert await asyncio.to_thread(store.stop) == 0
+
+
+async def test_sigterm_lets_an_upload_on_its_way_arrive(tmp_path: Path) -> None:
+    with running_store(tmp_path / "data") as store:
+        host, port = store.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"PUT {SEAL} HTTP/1.1\r\nHost: x\r\n{TOKEN_HEADER}: {store.token()}\r\n"
+        writer.write(f"{head}Content-Length: 10\r\n\r\nfirst".encode())
+        await asyncio.to_thread(wait_until, lambda: any((store.folder / "incoming").iterdir()))
+        stopping = asyncio.create_task(asyncio.to_thread(store.stop))
+        await asyncio.to_thread(store.wait_for_line, "Shutting down")
+
+        writer.write(b"later")
+
+        assert (await reader.read()).startswith(b"HTTP/1.1 201 ")
+        assert await stopping == 0
+        writer.close()
+        store.start()
+        async with store.client() as client:
+            assert await client.get(SEAL) == b"firstlater"
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 async def test_the_key_may_come_later_and_change(tmp_path: Path) -> None:

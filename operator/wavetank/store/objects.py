@@ -11,7 +11,8 @@ import hashlib
 import os
 import shutil
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -32,6 +33,16 @@ _BUFFER = 1 * MIB
 
 class DiskFullError(Exception):
     """The folder has no room for an upload."""
+
+
+@contextmanager
+def _disk_full() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFullError from error
+        raise
 
 
 class Upload:
@@ -94,12 +105,8 @@ class Upload:
 
     async def _in_thread(self, work: Callable[[], None]) -> None:
         self._working = asyncio.ensure_future(asyncio.to_thread(work))
-        try:
+        with _disk_full():
             await asyncio.shield(self._working)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFullError from error
-            raise
 
     def _take(self, data: bytearray) -> None:
         self.expect(len(data))
@@ -146,8 +153,13 @@ class Objects:
         return True
 
     def receive(self) -> Upload:
-        """Begin an upload."""
-        return Upload(self._incoming, self._min_free_bytes)
+        """Begin an upload.
+
+        Raises:
+            DiskFullError: If there is no room for even an empty file.
+        """
+        with _disk_full():
+            return Upload(self._incoming, self._min_free_bytes)
 
     async def keep(self, upload: Upload, key: str) -> bool:
         """Make a finished upload the object ``key``, in one step.
