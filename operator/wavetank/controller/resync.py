@@ -9,12 +9,13 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import uniform
+from typing import Protocol
 
 from wavetank.controller.logs import get_logger
 from wavetank.controller.metrics import Metrics
 from wavetank.controller.queue import Key
 from wavetank.core.errors import ClusterError
-from wavetank.kube.client import Client
+from wavetank.kube.client import Listing
 from wavetank.kube.objects import OWN_KINDS, RUNS, Manifest, Resource, name_of, version_of
 
 _log = get_logger(__name__)
@@ -25,12 +26,19 @@ _LATE_SECONDS = 30.0
 RUN_STATES = ("waiting", "running", "suspended", "complete", "failed")
 
 
+class Lists(Protocol):
+    """The part of a client that is needed here."""
+
+    async def list(self, resource: Resource, namespace: str | None = None) -> Listing:
+        """Return all objects of a kind."""
+
+
 class Resync:
     """What events told, compared with what lists show."""
 
     def __init__(
         self,
-        client: Client,
+        client: Lists,
         namespace: str | None,
         enqueue: Callable[[Key, float], None],
         metrics: Metrics,
