@@ -27,20 +27,27 @@ def read_text(path: Path, place: Place) -> str | None:
 
 
 def read_json(path: Path, place: Place) -> object:
-    """Return a file's JSON value, or None with a finding.
-
-    Keys given twice, NaN and Infinity are refused: silently they would lose data.
-    """
+    """Return a file's JSON value, or None with a finding."""
     text = read_text(path, place)
     if text is None:
         return None
     try:
-        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        return parse_json(text)
     except RecursionError:
         place.fault("the JSON is nested too deeply to be read.")
     except ValueError as error:
         place.fault(f"this is not JSON: {error}.")
     return None
+
+
+def parse_json(text: str) -> object:
+    """Return a JSON value.
+
+    Raises:
+        ValueError: Also for keys given twice, NaN and Infinity: silently they would lose data.
+        RecursionError: For what is nested too deeply.
+    """
+    return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 def read_toml(path: Path, place: Place) -> object:

@@ -1,0 +1,1 @@
+"""What runs in a rollout's agent container: the wrapper around any agent, and those without a model."""

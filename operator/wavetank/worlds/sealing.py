@@ -1,0 +1,157 @@
+"""Sealing: the end state into the store, then a small seal that fixes it, then the message.
+
+The message is what the operator reads first; the store is asked only when it is missing.
+"""
+
+import asyncio
+import json
+import logging
+import shutil
+import sqlite3
+from pathlib import Path
+
+import zstandard
+
+from wavetank.api.wire import Seal, SessionSpec, WorldMessage, digest_of
+from wavetank.bundles.pack import PLAIN, BundleFile, pack
+from wavetank.core.causes import Cause
+from wavetank.store.client import StoreClient, StoreRefused, StoreUnavailable, until
+from wavetank.worlds.keeper import Ended
+from wavetank.worlds.session import Session, wire_time
+
+_LOG = logging.getLogger("wavetank.worlds")
+_REASON_LENGTH = 200
+_MESSAGE_LENGTH = 1000
+
+
+class MessageFile:
+    """The container's termination message, and a copy that survives a restart in ``/state``."""
+
+    def __init__(self, path: Path, copy: Path) -> None:
+        self._path = path
+        self._copy = copy
+
+    def write(self, message: WorldMessage) -> None:
+        """Say this from now on."""
+        text = message.model_dump_json(by_alias=True, exclude_none=True)
+        part = self._copy.with_name(f"{self._copy.name}.part")
+        part.write_text(text)
+        part.replace(self._copy)
+        # In place: the kubelet has mounted this very file.
+        self._path.write_text(text)
+
+    def earlier(self) -> WorldMessage | None:
+        """Return what this container said before it was restarted."""
+        if not self._copy.exists():
+            return None
+        return WorldMessage.model_validate_json(self._copy.read_bytes())
+
+
+def world_failed(text: str) -> WorldMessage:
+    """Return the message of a world that cannot give an end state."""
+    return WorldMessage(cause=Cause.WORLD_FAILED, message=text[:_MESSAGE_LENGTH])
+
+
+class StoreSealer:
+    """Seals into the store, trying again while it is away."""
+
+    def __init__(
+        self, spec: SessionSpec, store: StoreClient, message: MessageFile, folder: Path
+    ) -> None:
+        self._spec = spec
+        self._store = store
+        self._message = message
+        self._folder = folder
+        self._prefix = f"/v1/runs/{spec.run}/{spec.ordinal}/{spec.attempt}"
+
+    async def seal(self, session: Session, ended: Ended) -> WorldMessage:
+        """Put snapshot and seal, write the message, and return it."""
+        try:
+            snapshot = await asyncio.to_thread(packed, session, ended, self._folder / "snapshot")
+        except (OSError, sqlite3.Error) as error:  # for instance a full disk
+            message = world_failed(f"the end state cannot be written: {error}")
+        else:
+            seal = self._sealed(session, ended, snapshot)
+            message = await self._put(seal, snapshot, self._last_try(session))
+        self._message.write(message)
+        _LOG.info("end end=%s cause=%s message=%r", ended.end, message.cause, message.message)
+        return message
+
+    async def keep_log(self, log: str) -> None:
+        """Put the agent's output, compressed, if the store takes it."""
+        try:
+            await self._store.put(f"{self._prefix}/agent-log", zstandard.compress(log.encode()))
+        except (StoreUnavailable, StoreRefused) as error:
+            _LOG.warning("agent-log is not kept error=%r", str(error))
+
+    async def _put(self, seal: Seal, snapshot: bytes, last_try: float) -> WorldMessage:
+        async def once() -> None:
+            try:
+                await self._store.put(f"{self._prefix}/snapshot", snapshot)
+                await self._store.put(f"{self._prefix}/seal", seal.canonical())
+            except StoreUnavailable as error:
+                # In case this process is ended before the store is back.
+                self._message.write(_unavailable(error))
+                raise
+
+        try:
+            await until(last_try, once)
+        except StoreUnavailable as error:
+            return _unavailable(error)
+        except StoreRefused as error:
+            return world_failed(f"the end state cannot be kept: {error}")
+        return WorldMessage(seal=seal, seal_digest=seal.digest())
+
+    def _last_try(self, session: Session) -> float:
+        """Return when to give up, on the loop's clock."""
+        seconds = float(self._spec.seal_wait_seconds)
+        if session.deadline and session.stopped_at:
+            seconds += max(0.0, (session.deadline - session.stopped_at).total_seconds())
+        return asyncio.get_running_loop().time() + seconds
+
+    def _sealed(self, session: Session, ended: Ended, snapshot: bytes) -> Seal:
+        stopped = session.stopped_at
+        if stopped is None:
+            raise RuntimeError("a session is stopped before it is sealed")
+        return Seal(
+            run=self._spec.run,
+            ordinal=self._spec.ordinal,
+            attempt=self._spec.attempt,
+            task=self._spec.task,
+            end=ended.end,
+            reason=ended.report.reason[:_REASON_LENGTH],
+            exit_code=ended.report.exit_code,
+            snapshot=digest_of(snapshot),
+            snapshot_bytes=len(snapshot),
+            calls=session.trajectory.calls,
+            started_at=wire_time(session.started_at) if session.started_at else None,
+            ended_at=wire_time(stopped),
+        )
+
+
+def packed(session: Session, ended: Ended, folder: Path) -> bytes:
+    """Return the snapshot of a stopped session as ``tar.zst``, by way of files in ``folder``."""
+    shutil.rmtree(folder, ignore_errors=True)
+    session.dump(folder / "worlds")
+    told = {
+        "task": session.opening.task.id,
+        "finalAnswer": ended.report.final_answer,
+        "calls": session.trajectory.calls,
+        "end": ended.end,
+        "reason": ended.report.reason[:_REASON_LENGTH],
+    }
+    files = {
+        "session.json": BundleFile(PLAIN, json.dumps(told).encode()),
+        "trajectory.jsonl": BundleFile(PLAIN, session.trajectory.path.read_bytes()),
+    }
+    for path in sorted(folder.rglob("*.sqlite")):
+        files[str(path.relative_to(folder))] = BundleFile(PLAIN, path.read_bytes())
+    shutil.rmtree(folder)
+    return pack(files)
+
+
+def _unavailable(error: StoreUnavailable) -> WorldMessage:
+    return WorldMessage(
+        cause=Cause.STORE_UNAVAILABLE,
+        message=f"the end state could not be sealed: {error}"[:_MESSAGE_LENGTH],
+    )
