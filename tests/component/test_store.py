@@ -412,9 +412,9 @@ async def test_until_does_not_repeat_what_is_refused(shared: RunningStore) -> No
 async def test_200_mb_stream_through_in_bounded_memory(tmp_path: Path) -> None:
     big, back = tmp_path / "big", tmp_path / "back"
     hashed = hashlib.sha256()
+    part = os.urandom(1024 * 1024)
     with big.open("wb") as file:
         for _ in range(200):
-            part = os.urandom(1024 * 1024)
             hashed.update(part)
             file.write(part)
     with running_store(tmp_path / "data") as store:

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 _INCOMING = "incoming"
 _BUFFER = 1 * MIB
-"""Bytes gathered before a thread writes and hashes them, and read at once."""
+"""Bytes gathered before a thread writes and hashes them."""
+_RANGE = 2 * MIB
+"""Bytes read at once."""
 
 
 class DiskFullError(Exception):
@@ -200,16 +202,15 @@ class Objects:
 
     async def read(self, key: str) -> tuple[int, AsyncIterator[bytes]] | None:
         """Return an object's size and content, or None when there is no such object."""
-        try:
-            found = await obstore.get_async(self._store, key)
-        except FileNotFoundError:
-            return None
+        size = await self.size(key)
+        return None if size is None else (size, self._content(key, size))
 
-        async def content() -> AsyncIterator[bytes]:
-            async for part in found.stream(min_chunk_size=_BUFFER):
-                yield bytes(part)
-
-        return found.meta["size"], content()
+    async def _content(self, key: str, size: int) -> AsyncIterator[bytes]:
+        # In ranges: obstore's own stream reads a folder's files by 8 KiB, at a tenth of the speed.
+        # An object never changes, so its parts fit together.
+        for start in range(0, size, _RANGE):
+            length = min(_RANGE, size - start)
+            yield bytes(await obstore.get_range_async(self._store, key, start=start, length=length))
 
     async def is_same(self, upload: Upload, key: str) -> bool:
         """Return whether an object's bytes are those of an upload."""
