@@ -7,6 +7,7 @@ containerd in one go: compressing the base once for each image took longer than 
 import hashlib
 import io
 import json
+import shutil
 import subprocess
 import tarfile
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from typing import IO, Any
 
 from clusterlib import base, build, pause, settings, shell, wheels
 from clusterlib.settings import Settings
+
+_STEPS_KEPT = 150
+"""Cached build steps from which on all are dropped: some ten builds of each image, a few GB at most."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,9 @@ def _key(folders: Settings, name: str) -> str:
 def _build(folders: Settings, name: str, base_name: str) -> str:
     """Build one image, copy it into the OCI layout and return its manifest's digest."""
     local = f"localhost/wavetank-{name}"
-    options = ["--isolation", "chroot", "--network", "host", "--pull=never", "--layers", "--format", "oci"]
+    options = ["--isolation", "chroot", "--network", "host", "--pull=never", "--format", "oci"]
+    # buildah takes a step from its cache without looking into what the step mounts.
+    options.append("--no-cache" if "--mount" in _dockerfile(folders, name).read_text() else "--layers")
     options += ["--build-arg", f"BASE={base_name}", "--ignorefile", str(_ignore_file(folders))]
     shell.run_with_progress(
         # Changing the root is the isolation that needs no cgroups, and has no network of its own to switch off:
@@ -95,11 +101,27 @@ def _build(folders: Settings, name: str, base_name: str) -> str:
         folders.cache / "logs" / f"image-{name}.log",
         lambda line: line[:60],
     )
-    layout = _layout(folders)
-    digest_file = folders.cache / "digest"
-    push = [*base.buildah(folders), "push", "--quiet", "--disable-compression", "--digestfile", str(digest_file)]
-    shell.run([*push, local, f"oci:{layout}:{name}"])
-    return digest_file.read_text().strip()
+    return _store(folders, local)
+
+
+def _store(folders: Settings, local: str) -> str:
+    """Copy an image from buildah's storage into the OCI layout and return its manifest's digest."""
+    # Not buildah's own way into an OCI layout: it compresses each layer, shared ones for every image.
+    unpacked = folders.cache / "image.part"
+    shutil.rmtree(unpacked, ignore_errors=True)
+    push = [*base.buildah(folders), "push", "--quiet", "--format", "oci", "--disable-compression"]
+    shell.run([*push, local, f"dir:{unpacked}"])
+    manifest = (unpacked / "manifest.json").read_bytes()
+    digest = f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+    blob = _blob(_layout(folders), digest)
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    for file in unpacked.iterdir():
+        # Blobs are named by their digest; beside them there are only the manifest and a version.
+        if len(file.name) == len(digest.removeprefix("sha256:")):
+            file.replace(blob.parent / file.name)
+    blob.write_bytes(manifest)
+    shutil.rmtree(unpacked)
+    return digest
 
 
 def _ignore_file(folders: Settings) -> Path:
@@ -107,7 +129,7 @@ def _ignore_file(folders: Settings) -> Path:
     own = folders.repository / ".dockerignore"
     text = own.read_text() if own.is_file() else "*\n!operator/wavetank\n!images\n"
     file = folders.cache / "dockerignore"
-    file.write_text(f"{text}\n!.build/wheels\n")
+    file.write_text(f"{text}\n!.build\n")
     return file
 
 
@@ -120,6 +142,8 @@ def _import(folders: Settings, images: list[Image]) -> None:
     if not missing:
         return
     progress = shell.Progress(f"Importing {', '.join(image.name for image in missing)}")
+    # The base and other layers that an image shares with one that is there need not be sent again.
+    there = set(pause.ctr(folders, "content", "list", "--quiet").split())
     argv = ["ctr", "--address", str(folders.containerd_socket), "--namespace", "k8s.io"]
     with subprocess.Popen(
         [*argv, "images", "import", "-"],
@@ -131,7 +155,7 @@ def _import(folders: Settings, images: list[Image]) -> None:
         if process.stdin is None or process.stderr is None:
             raise AssertionError("Popen was asked for pipes")
         try:
-            _write_archive(_layout(folders), missing, process.stdin)
+            _write_archive(_layout(folders), missing, process.stdin, without=there)
             process.stdin.close()
         except BrokenPipeError:
             pass  # ctr says below why it stopped reading.
@@ -160,8 +184,8 @@ def _forget_old_digests(folders: Settings, present: dict[str, str], imported: li
         pause.ctr(folders, "images", "remove", *old)
 
 
-def _write_archive(layout: Path, images: list[Image], out: IO[bytes]) -> None:
-    """Write an OCI archive of the images, each under its tag and under its digest."""
+def _write_archive(layout: Path, images: list[Image], out: IO[bytes], without: set[str]) -> None:
+    """Write an OCI archive of the images, each under its tag and under its digest, without the given blobs."""
     entries: list[dict[str, Any]] = []
     blobs: set[str] = set()
     for image in images:
@@ -177,7 +201,7 @@ def _write_archive(layout: Path, images: list[Image], out: IO[bytes]) -> None:
     index = {"schemaVersion": 2, "manifests": entries}
     with tarfile.open(fileobj=out, mode="w|") as archive:
         _add(archive, "oci-layout", json.dumps({"imageLayoutVersion": "1.0.0"}).encode())
-        for digest in sorted(blobs):
+        for digest in sorted(blobs - without):
             archive.add(_blob(layout, digest), f"blobs/sha256/{digest.removeprefix('sha256:')}")
         _add(archive, "index.json", json.dumps(index).encode())
 
@@ -228,6 +252,7 @@ def _forget_unused(folders: Settings, recorded: dict[str, dict[str, str]]) -> No
     for blob in (layout / "blobs" / "sha256").iterdir():
         if f"sha256:{blob.name}" not in used:
             blob.unlink()
-    # The layout's own index names what has just been deleted; it is written anew by the next push.
-    (layout / "index.json").unlink(missing_ok=True)
-    shell.run([*base.buildah(folders), "rmi", "--prune"], check=False)
+    # buildah's cache of steps is the images that have no name; pruning them all makes the next build a slow one.
+    steps = shell.run([*base.buildah(folders), "images", "--all", "--quiet"], check=False).split()
+    if len(steps) > _STEPS_KEPT:
+        shell.run([*base.buildah(folders), "rmi", "--prune"], check=False)

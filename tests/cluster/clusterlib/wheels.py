@@ -31,23 +31,23 @@ def pip() -> list[str]:
     raise shell.ClusterToolError("No Python on this machine has pip. Install Debian's python3-pip.")
 
 
-def gather(folders: Settings) -> Path:
-    """Fill the repository's .build/wheels with what the locks of all images name and the project's own wheel.
+def gather(folders: Settings) -> None:
+    """Fill .build in the repository for the Dockerfiles to copy from.
 
-    One folder for all images: they share most wheels, and the locks agree on every version.
+    ``.build/wheels`` has everything: what the locks of all images name, and the project's own wheel. The same is in
+    ``.build/dependencies`` and ``.build/package`` apart: a Dockerfile that installs the first in one layer and the
+    second in the next has only the small one built again after a change of the project's sources.
     """
-    cache = folders.cache / "wheels"
-    cache.mkdir(parents=True, exist_ok=True)
-    target = folders.repository / ".build" / "wheels"
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    for lock in locks(folders):
-        for wheel in _locked_wheels(cache, lock):
-            _link(wheel, target / wheel.name)
+    (folders.cache / "wheels").mkdir(parents=True, exist_ok=True)
+    locked = [wheel for lock in locks(folders) for wheel in _locked_wheels(folders.cache / "wheels", lock)]
     own = _own_wheel(folders)
-    if own is not None:
-        _link(own, target / own.name)
-    return target
+    contents = {"wheels": [*locked, *own], "dependencies": locked, "package": own}
+    for name, files in contents.items():
+        target = folders.repository / ".build" / name
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        for wheel in files:
+            _link(wheel, target / wheel.name)
 
 
 def locks(folders: Settings) -> list[Path]:
@@ -83,10 +83,8 @@ def _locked_wheels(cache: Path, lock: Path) -> list[Path]:
     return sorted(folder.glob("*.whl"))
 
 
-def _own_wheel(folders: Settings) -> Path | None:
-    """Build the project's wheel unless it was built from the same sources; None where there is no project yet."""
-    if not (folders.repository / "pyproject.toml").is_file():
-        return None
+def _own_wheel(folders: Settings) -> list[Path]:
+    """Build the project's wheel unless it was built from the same sources, and return it alone in a list."""
     folder = folders.cache / "wheels" / f"own-{package_digest(folders)}"
     if not folder.is_dir():
         progress = shell.Progress("Building the project's wheel")
@@ -101,7 +99,7 @@ def _own_wheel(folders: Settings) -> Path | None:
             shell.run([*pip(), "wheel", "-q", "--no-deps", "-w", str(unfinished), str(folders.repository)])
         unfinished.rename(folder)
         progress.done()
-    return next(folder.glob("*.whl"))
+    return list(folder.glob("*.whl"))
 
 
 def _link(source: Path, target: Path) -> None:
