@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue
 
 from wavetank.api.fields import (
     Alias,
+    Clipped,
     Conditions,
     Decimal,
     Digests,
@@ -151,7 +152,7 @@ class BenchmarkSpec(Model):
 class VerifierEntry(StatusModel):
     """What a verifier says of the untouched state."""
 
-    name: Annotated[str, Field(max_length=200)]
+    name: Annotated[str, Clipped(200)]
     """name of the verifier; <alias>/<name> for a linked world's."""
     initial_score: Figure | None = None
     """initialScore on the untouched state; absent when the verifier gave none."""

@@ -5,11 +5,13 @@ people write it. Nothing here or in the kinds imports ``yaml`` or ``os``: pure c
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, JsonValue
 from pydantic.alias_generators import to_camel
+from pydantic_core import core_schema
 
 from wavetank.core.errors import Severity
 
@@ -57,6 +59,24 @@ def clip(text: str, length: int = MESSAGE_LENGTH) -> str:
     'quota e…'
     """
     return text if len(text) <= length else text[: length - 1] + "…"
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Makes a text field cut what is too long, instead of refusing it."""
+
+    length: int
+
+    def __get_pydantic_core_schema__(
+        self, source: type[str], handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Tell pydantic to cut the text before it is looked at."""
+        return core_schema.no_info_before_validator_function(
+            self._cut, core_schema.str_schema(max_length=self.length)
+        )
+
+    def _cut(self, value: object) -> object:
+        return clip(value, self.length) if isinstance(value, str) else value
 
 
 class Model(BaseModel):
@@ -162,7 +182,8 @@ QuantityText = Annotated[
 ]
 Quantity = Annotated[int, Field(ge=0)] | QuantityText
 """An amount as Kubernetes writes it: 2, 500m, 512Mi."""
-Message = Annotated[str, Field(max_length=MESSAGE_LENGTH)]
+Message = Annotated[str, Clipped(MESSAGE_LENGTH)]
+"""A sentence of a status."""
 
 
 class ObjectRef(Model):
@@ -227,7 +248,7 @@ class FindingEntry(StatusModel):
 
     severity: Severity
     """severity: a fault keeps the object from being Ready, a warning does not."""
-    path: Annotated[str, Field(max_length=300)]
+    path: Annotated[str, Clipped(300)]
     """path says where: a file, a place in it, or a field of the spec."""
     message: Message
     """message says what is wrong and how to fix it."""

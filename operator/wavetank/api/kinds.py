@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
 from wavetank.api.benchmark import Benchmark, BenchmarkSpec, BenchmarkStatus
+from wavetank.api.fields import Model
 from wavetank.api.run import Run, RunSpec
 from wavetank.api.run_status import RunStatus
 from wavetank.api.world import World, WorldSpec, WorldStatus
@@ -52,10 +54,16 @@ def read(kind: type[Kind], raw: Mapping[str, JsonValue]) -> Kind:
     except ValidationError as error:
         raise SpecError(
             [
-                Finding(Severity.FAULT, _path(fault["loc"]), f"{fault['msg']}.")
+                Finding(Severity.FAULT, _path(fault["loc"]), _words(kind, fault))
                 for fault in error.errors(include_url=False)
             ]
         ) from error
+
+
+def _words(kind: type[Model], fault: ErrorDetails) -> str:
+    if fault["type"] == "extra_forbidden":
+        return f"is not a field of this version's {kind.__name__}: leave it out."
+    return f"{fault['msg'].removeprefix('Value error, ')}."
 
 
 def _path(location: tuple[int | str, ...]) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from wavetank.api.fields import (
+    Clipped,
     Conditions,
     Digests,
     DigestText,
@@ -23,18 +24,20 @@ MAX_BYTES = 65_536
 
 TASKS_KEPT = 100
 
-Name = Annotated[str, Field(max_length=128)]
+TaskId = Annotated[str, Clipped(128)]
+GroupName = Annotated[str, Clipped(64)]
+"""Of a category, difficulty or tag."""
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class ResolvedImages(StatusModel):
     """The images that a Run's Pods were seen to run, with their digests."""
 
-    world: Annotated[str, Field(max_length=600)] | None = None
+    world: Annotated[str, Clipped(600)] | None = None
     """world is the image that serves worlds."""
-    agent: Annotated[str, Field(max_length=600)] | None = None
+    agent: Annotated[str, Clipped(600)] | None = None
     """agent is the image that the agent runs in."""
-    verifier: Annotated[str, Field(max_length=600)] | None = None
+    verifier: Annotated[str, Clipped(600)] | None = None
     """verifier is the image that grades."""
 
 
@@ -123,9 +126,9 @@ class PassAt(StatusModel):
 class TaskFigures(StatusModel):
     """What came out of one task."""
 
-    id: Name
+    id: TaskId
     """id of the task."""
-    category: Name | None = None
+    category: GroupName | None = None
     """category of the task."""
     mean: Figure | None = None
     """mean reward of its scored rollouts."""
@@ -142,7 +145,7 @@ class GroupFigures(StatusModel):
 
     by: Annotated[str, Field(max_length=32)]
     """by what the tasks are grouped: category, difficulty or tag."""
-    name: Name
+    name: GroupName
     """name of the group."""
     mean: Figure | None = None
     """mean over the group's tasks of their mean rewards."""

@@ -8,6 +8,7 @@ from wavetank.api.fields import (
     REMEDY,
     Alias,
     ClassName,
+    Clipped,
     Conditions,
     Digests,
     DigestText,
@@ -138,7 +139,7 @@ class WorldSpec(Model):
 class Entity(StatusModel):
     """A table of the world."""
 
-    name: Annotated[str, Field(max_length=128)]
+    name: Annotated[str, Clipped(128)]
     """name of the entity, which is also its table's."""
     rows: int
     """rows of it in the seed data."""
@@ -172,7 +173,7 @@ class WorldStatus(StatusModel):
     """counts are the numbers of entities, seed rows and tools."""
     entities: Annotated[tuple[Entity, ...], Field(max_length=500)] = ()
     """entities are the world's tables and their seed rows."""
-    tools: Annotated[tuple[Annotated[str, Field(max_length=128)], ...], Field(max_length=500)] = ()
+    tools: Annotated[tuple[Annotated[str, Clipped(128)], ...], Field(max_length=500)] = ()
     """tools are the names of the world's tools."""
     findings: Findings = ()
     """findings are what is wrong in the world's files, faults first; at most 100."""
