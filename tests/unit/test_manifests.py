@@ -9,136 +9,29 @@ from typing import Any
 import pytest
 import yaml
 
+from wavetank.agents.settings import read_solution_settings
 from wavetank.api.fields import Resources
 from wavetank.api.run import PodOverrides
-from wavetank.api.wire import (
-    BundleRef,
-    BundleSet,
-    CheckKind,
-    CheckSpec,
-    GradeMember,
-    GradeSpec,
-    Plan,
-    SessionSpec,
-    SolutionSpec,
-    TaskInfo,
-)
-from wavetank.manifests.objects import (
-    CheckOwner,
-    Manifest,
-    RunOwner,
-    TokenKey,
-    check_token_secret,
-    ledger_config_map,
-    plan_config_map,
-    results_config_map,
-    tokens_secret,
-)
+from wavetank.api.wire import CheckSpec, GradeSpec, Plan, SolutionSpec
+from wavetank.manifests.objects import Manifest
 from wavetank.manifests.pod import Amounts, resources
-from wavetank.manifests.rollout import RolloutPod, agent_choice, rollout_pod
-from wavetank.manifests.verifier import CheckJob, Grading, VerifierJob, check_job, verifier_job
+from wavetank.manifests.rollout import rollout_pod
+from wavetank.manifests.verifier import verifier_job
+from wavetank.testing.created import (
+    EVERYTHING,
+    OVERRIDES,
+    RUN,
+    STORE,
+    a_check_job,
+    a_plan,
+    a_rollout,
+    a_verifier_job,
+    digest,
+)
+from wavetank.worlds.grading.settings import judge_settings
+from wavetank.worlds.settings import read_settings
 
 GOLDEN = Path(__file__).parent / "golden"
-STORE = "http://10.96.3.4:8081"
-RUN = RunOwner("crm.oracle", "bench", "3f2a1b9c-0000-4000-8000-000000000000")
-WORLD = CheckOwner(CheckKind.WORLD, "crm", "bench", "9c1b2a3f-0000-4000-8000-000000000000")
-OVERRIDES = PodOverrides.model_validate(
-    {
-        "nodeSelector": {"pool": "bench"},
-        "tolerations": [{"key": "bench", "operator": "Exists", "effect": "NoSchedule"}],
-        "runtimeClassName": "gvisor",
-        "priorityClassName": "low",
-        "imagePullSecrets": [{"name": "registry"}],
-        "labels": {"kueue.x-k8s.io/queue-name": "bench"},
-        "resources": {"limits": {"memory": "1Gi"}},
-    }
-)
-
-
-def _digest(letter: str) -> str:
-    return f"sha256:{letter * 64}"
-
-
-BUNDLES = BundleSet(
-    agent=[BundleRef(digest=_digest("a"))],
-    grader=[BundleRef(digest=_digest("b"))],
-    solutions=[BundleRef(digest=_digest("c"))],
-)
-
-
-def a_rollout(agent: str = "oracle", **changes: Any) -> RolloutPod:
-    session = SessionSpec(
-        run=RUN.uid,
-        ordinal=12,
-        attempt=2,
-        task="close_ticket",
-        rollout=2,
-        seed=7,
-        deadline_seconds=900,
-        bundles=BUNDLES.agent,
-        store=STORE,
-    )
-    pod = RolloutPod(
-        run=RUN,
-        session=session,
-        agent=agent_choice(agent, session.task, "wavetank/agent:1", BUNDLES, STORE),
-        world_image="wavetank/world:1",
-        start_seconds=300,
-    )
-    return replace(pod, **changes)
-
-
-def a_verifier_job(**changes: Any) -> VerifierJob:
-    members = [
-        GradeMember(
-            ordinal=ordinal,
-            attempt=1,
-            task="close_ticket",
-            seal=_digest("d"),
-            snapshot=_digest("e"),
-        )
-        for ordinal in (13, 12)
-    ]
-    spec = GradeSpec(run=RUN.uid, generation=0, members=members, bundles=BUNDLES, store=STORE)
-    grading = Grading(image="wavetank/verifier:1", deadline_seconds=1500)
-    return replace(VerifierJob(run=RUN, spec=spec, try_number=1, grading=grading), **changes)
-
-
-def a_check_job(**changes: Any) -> CheckJob:
-    spec = CheckSpec(
-        kind=CheckKind.WORLD, uid=WORLD.uid, generation=3, bundles=BUNDLES, store=STORE
-    )
-    grading = Grading(image="wavetank/verifier:1", deadline_seconds=600)
-    return replace(CheckJob(owner=WORLD, spec=spec, try_number=1, grading=grading), **changes)
-
-
-def a_plan() -> Plan:
-    return Plan(
-        run=RUN.uid,
-        benchmark="crm",
-        benchmark_generation=1,
-        tasks=[TaskInfo(id="close_ticket", verifiers=["ticket_closed"])],
-        bundles=BUNDLES,
-    )
-
-
-EVERYTHING: dict[str, Manifest] = {
-    "rollout-oracle": rollout_pod(a_rollout()),
-    "rollout-scripted": rollout_pod(a_rollout("scripted:half")),
-    "rollout-nop-overridden": rollout_pod(a_rollout("nop", overrides=OVERRIDES)),
-    "verifier-job": verifier_job(a_verifier_job()),
-    "verifier-job-overridden": verifier_job(
-        a_verifier_job(
-            grading=Grading(image="wavetank/verifier:1", deadline_seconds=1500, overrides=OVERRIDES)
-        )
-    ),
-    "check-job": check_job(a_check_job()),
-    "tokens": tokens_secret(RUN, dict.fromkeys(TokenKey, "signed")),
-    "check-token": check_token_secret(WORLD, a_check_job().name, "signed"),
-    "plan": plan_config_map(RUN, a_plan()),
-    "ledger": ledger_config_map(RUN, 0, 1, {"112": "{}"}),
-    "results": results_config_map(RUN, {"results.json": "{}"}),
-}
 EVERY_OBJECT = pytest.mark.parametrize("built", EVERYTHING.values(), ids=EVERYTHING.keys())
 PODS = {
     name: built["spec"] if built["kind"] == "Pod" else built["spec"]["template"]["spec"]
@@ -155,6 +48,10 @@ def _containers(spec: Manifest) -> list[Manifest]:
 def _named(spec: Manifest, name: str) -> Manifest:
     (found,) = (each for each in _containers(spec) if each["name"] == name)
     return found
+
+
+def _mounts(pod: str, container: str) -> set[str]:
+    return {mount["mountPath"] for mount in _named(PODS[pod], container)["volumeMounts"]}
 
 
 def _env(container: Manifest) -> dict[str, str]:
@@ -281,29 +178,56 @@ def test_what_runs_foreign_code_has_no_token_and_no_document(name: str, containe
 
 
 def test_graders_are_named_nowhere_in_a_rollout_pod() -> None:
-    assert not any(_digest("b") in text for text in _names(EVERYTHING["rollout-oracle"]))
+    assert not any(digest("b") in text for text in _names(EVERYTHING["rollout-oracle"]))
 
 
-def test_documents_come_back_from_the_environment_as_they_were() -> None:
-    rollout, job, check = a_rollout(), a_verifier_job(), a_check_job()
-    oracle = PODS["rollout-oracle"]
+def _apply_env(monkeypatch: pytest.MonkeyPatch, pod: str, container: str) -> None:
+    for name, value in _env(_named(PODS[pod], container)).items():
+        monkeypatch.setenv(name, value)
 
+
+def test_the_world_reads_what_it_is_given() -> None:
+    settings = read_settings(_env(_named(PODS["rollout-oracle"], "world")))
+    mounts = _mounts("rollout-oracle", "world")
+
+    assert settings.session == a_rollout().session
     assert (
-        SessionSpec.model_validate_json(_env(_named(oracle, "world"))["WAVETANK_SESSION"])
-        == rollout.session
+        settings.port == _named(PODS["rollout-oracle"], "world")["startupProbe"]["httpGet"]["port"]
     )
-    assert (
-        SolutionSpec.model_validate_json(_env(_named(oracle, "solution"))["WAVETANK_SOLUTION"])
-        == rollout.agent.solution
-    )
-    assert (
-        GradeSpec.model_validate_json(_env(_named(PODS["verifier-job"], "judge"))["WAVETANK_GRADE"])
-        == job.spec
-    )
-    assert (
-        CheckSpec.model_validate_json(_env(_named(PODS["check-job"], "judge"))["WAVETANK_CHECK"])
-        == check.spec
-    )
+    assert {str(settings.state), str(settings.token_file.parent)} <= mounts
+
+
+def test_the_solution_lands_where_the_agent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    _apply_env(monkeypatch, "rollout-oracle", "solution")
+    settings = read_solution_settings()
+    solution = a_rollout().agent.solution
+    (agent_file,) = _env(_named(PODS["rollout-oracle"], "agent")).values()
+
+    assert solution == SolutionSpec.model_validate_json(settings.wanted)
+    assert str(settings.target) == agent_file
+    assert str(settings.target.parent) in _mounts("rollout-oracle", "agent")
+    assert str(settings.token_file.parent) in _mounts("rollout-oracle", "solution")
+
+
+@pytest.mark.parametrize(
+    ("pod", "spec"),
+    [("verifier-job", a_verifier_job().spec), ("check-job", a_check_job().spec)],
+    ids=["verifier", "check"],
+)
+def test_judge_reads_what_it_is_given_and_reports_before_its_pod_ends(
+    monkeypatch: pytest.MonkeyPatch, pod: str, spec: GradeSpec | CheckSpec
+) -> None:
+    _apply_env(monkeypatch, pod, "judge")
+    settings = judge_settings()
+    folders = {str(settings.folders.inbox), str(settings.folders.outbox)}
+
+    assert settings.task == spec
+    assert settings.seconds < PODS[pod]["activeDeadlineSeconds"]
+    assert folders | {str(settings.token_file.parent)} <= _mounts(pod, "judge")
+    assert folders <= _mounts(pod, "grade")
+
+
+def test_the_plan_comes_back_as_it_was() -> None:
     assert Plan.model_validate_json(EVERYTHING["plan"]["data"]["plan"]) == a_plan()
 
 

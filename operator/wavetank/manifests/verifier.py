@@ -50,6 +50,10 @@ from wavetank.manifests.pod import (
 GRACE_SECONDS = 10
 """The end of a verifier Pod by force loses nothing: its members are graded again."""
 
+BACKSTOP_SECONDS = 300
+"""For pulling the image before ``judge`` starts, and for its report after its deadline."""
+JUDGE_SECONDS_ENV = "WAVETANK_JUDGE_SECONDS"
+
 _GRADE = Amounts(cpu=("50m", "1"), memory=("128Mi", "512Mi"), disk=("64Mi", "2Gi"))
 _JUDGE = Amounts(cpu=("50m", "1"), memory=("96Mi", "512Mi"), disk=("64Mi", "4Gi"))
 _IN = "3Gi"
@@ -64,7 +68,8 @@ class Grading:
     image: str
     """The verifier image."""
     deadline_seconds: int
-    """For the whole Pod, from the kubelet's acceptance to its end by force."""
+    """From the start of ``judge`` until it reports what there is. The Pod's own deadline lies
+    ``BACKSTOP_SECONDS`` above, since it ends containers without a report."""
     overrides: PodOverrides = field(default_factory=PodOverrides)
     """Of the Run; its resources are the agent's and not used here."""
     resources: Resources | None = None
@@ -162,7 +167,11 @@ def _pod(grading: Grading, env: Mapping[str, str], secret: str) -> Manifest:
         name="judge",
         image=grading.image,
         command=("python", "-m", "wavetank.worlds.grading.judge"),
-        env={**env, TOKEN_FILE_ENV: TOKEN_FILE},
+        env={
+            **env,
+            JUDGE_SECONDS_ENV: str(grading.deadline_seconds),
+            TOKEN_FILE_ENV: TOKEN_FILE,
+        },
         mounts=(
             Mount("in", "/in"),
             Mount("out", "/out", read_only=True),
@@ -181,7 +190,7 @@ def _pod(grading: Grading, env: Mapping[str, str], secret: str) -> Manifest:
                 scratch("judge-tmp", TMP),
                 token_volume("grade-token", secret, TokenKey.GRADE),
             ],
-            deadline_seconds=grading.deadline_seconds,
+            deadline_seconds=grading.deadline_seconds + BACKSTOP_SECONDS,
             grace_seconds=GRACE_SECONDS,
             overrides=grading.overrides,
             runtime_class_name=grading.runtime_class_name,

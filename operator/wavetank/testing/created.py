@@ -1,0 +1,137 @@
+"""One of each object that the operator creates, for tests."""
+
+from dataclasses import replace
+from typing import Any
+
+from wavetank.api.run import PodOverrides
+from wavetank.api.wire import (
+    BundleRef,
+    BundleSet,
+    CheckKind,
+    CheckSpec,
+    GradeMember,
+    GradeSpec,
+    Plan,
+    SessionSpec,
+    TaskInfo,
+)
+from wavetank.manifests.objects import (
+    CheckOwner,
+    Manifest,
+    RunOwner,
+    TokenKey,
+    check_token_secret,
+    ledger_config_map,
+    plan_config_map,
+    results_config_map,
+    tokens_secret,
+)
+from wavetank.manifests.rollout import RolloutPod, agent_choice, rollout_pod
+from wavetank.manifests.verifier import CheckJob, Grading, VerifierJob, check_job, verifier_job
+
+STORE = "http://10.96.3.4:8081"
+RUN = RunOwner("crm.oracle", "bench", "3f2a1b9c-0000-4000-8000-000000000000")
+WORLD = CheckOwner(CheckKind.WORLD, "crm", "bench", "9c1b2a3f-0000-4000-8000-000000000000")
+OVERRIDES = PodOverrides.model_validate(
+    {
+        "nodeSelector": {"pool": "bench"},
+        "tolerations": [{"key": "bench", "operator": "Exists", "effect": "NoSchedule"}],
+        "runtimeClassName": "gvisor",
+        "priorityClassName": "low",
+        "imagePullSecrets": [{"name": "registry"}],
+        "labels": {"kueue.x-k8s.io/queue-name": "bench"},
+        "resources": {"limits": {"memory": "1Gi"}},
+    }
+)
+
+
+def digest(letter: str) -> str:
+    """Return a digest of 64 equal digits."""
+    return f"sha256:{letter * 64}"
+
+
+BUNDLES = BundleSet(
+    agent=[BundleRef(digest=digest("a"))],
+    grader=[BundleRef(digest=digest("b"))],
+    solutions=[BundleRef(digest=digest("c"))],
+)
+
+
+def a_rollout(agent: str = "oracle", **changes: Any) -> RolloutPod:
+    """Return attempt 2 of ordinal 12, with changes."""
+    session = SessionSpec(
+        run=RUN.uid,
+        ordinal=12,
+        attempt=2,
+        task="close_ticket",
+        rollout=2,
+        seed=7,
+        deadline_seconds=900,
+        bundles=BUNDLES.agent,
+        store=STORE,
+    )
+    pod = RolloutPod(
+        run=RUN,
+        session=session,
+        agent=agent_choice(agent, session.task, "wavetank/agent:1", BUNDLES, STORE),
+        world_image="wavetank/world:1",
+        start_seconds=300,
+    )
+    return replace(pod, **changes)
+
+
+def a_verifier_job(**changes: Any) -> VerifierJob:
+    """Return a Job for two members, with changes."""
+    members = [
+        GradeMember(
+            ordinal=ordinal,
+            attempt=1,
+            task="close_ticket",
+            seal=digest("d"),
+            snapshot=digest("e"),
+        )
+        for ordinal in (13, 12)
+    ]
+    spec = GradeSpec(run=RUN.uid, generation=0, members=members, bundles=BUNDLES, store=STORE)
+    grading = Grading(image="wavetank/verifier:1", deadline_seconds=1500)
+    return replace(VerifierJob(run=RUN, spec=spec, try_number=1, grading=grading), **changes)
+
+
+def a_check_job(**changes: Any) -> CheckJob:
+    """Return a World's check, with changes."""
+    spec = CheckSpec(
+        kind=CheckKind.WORLD, uid=WORLD.uid, generation=3, bundles=BUNDLES, store=STORE
+    )
+    grading = Grading(image="wavetank/verifier:1", deadline_seconds=600)
+    return replace(CheckJob(owner=WORLD, spec=spec, try_number=1, grading=grading), **changes)
+
+
+def a_plan() -> Plan:
+    """Return a plan with one task."""
+    return Plan(
+        run=RUN.uid,
+        benchmark="crm",
+        benchmark_generation=1,
+        tasks=[TaskInfo(id="close_ticket", verifiers=["ticket_closed"])],
+        bundles=BUNDLES,
+    )
+
+
+EVERYTHING: dict[str, Manifest] = {
+    "rollout-oracle": rollout_pod(a_rollout()),
+    "rollout-scripted": rollout_pod(a_rollout("scripted:half")),
+    "rollout-nop-overridden": rollout_pod(a_rollout("nop", overrides=OVERRIDES)),
+    "verifier-job": verifier_job(a_verifier_job()),
+    "verifier-job-overridden": verifier_job(
+        a_verifier_job(
+            grading=Grading(image="wavetank/verifier:1", deadline_seconds=1500, overrides=OVERRIDES)
+        )
+    ),
+    "check-job": check_job(a_check_job()),
+    "tokens": tokens_secret(RUN, dict.fromkeys(TokenKey, "signed")),
+    "check-token": check_token_secret(WORLD, a_check_job().name, "signed"),
+    "plan": plan_config_map(RUN, a_plan()),
+    "ledger": ledger_config_map(RUN, 0, 1, {"112": "{}"}),
+    "results": results_config_map(RUN, {"results.json": "{}"}),
+}
+"""By what it is, as in ``tests/unit/golden``."""
