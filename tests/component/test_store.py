@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import itertools
 import json
 import os
 import signal
@@ -308,6 +309,38 @@ async def test_a_start_again_keeps_objects_and_removes_what_was_half_uploaded(
             assert await client.put(SEAL, b"sealed") is False
 
 
+async def test_what_was_answered_outlives_a_kill_at_any_moment(tmp_path: Path) -> None:
+    body = bytes(range(256)) * 1000
+    answered: set[str] = set()
+    asked: set[str] = set()
+
+    async def write(client: StoreClient, writer: int) -> None:
+        for number in itertools.count():
+            path = f"{RUN}/{writer}/{number}/snapshot"
+            asked.add(path)
+            await client.put(path, body + path.encode())
+            answered.add(path)
+
+    with running_store(tmp_path / "data") as store:
+        for kill in range(3):
+            async with store.client() as client:
+                writers = [
+                    asyncio.create_task(write(client, 10 * kill + number)) for number in range(8)
+                ]
+                while len(answered) < 10 * (kill + 1):
+                    await asyncio.sleep(0)
+                store.stop(signal.SIGKILL)
+                ended = await asyncio.gather(*writers, return_exceptions=True)
+            assert [type(error) for error in ended] == [StoreUnavailable] * 8
+            store.start()
+        async with store.client() as client:
+            kept = set(await client.list(f"{RUN}/"))
+            assert answered <= kept <= asked
+            for path in kept:
+                assert await client.get(path) == body + path.encode()
+        assert list((store.folder / "incoming").iterdir()) == []
+
+
 async def test_sigterm_ends_it_at_once_with_exit_code_0(tmp_path: Path) -> None:
     with running_store(tmp_path / "data") as store:
         async with store.client() as client:  # with an idle connection open
@@ -366,8 +399,12 @@ async def test_the_log_has_a_line_per_request_and_no_token(shared: RunningStore)
     async with StoreClient(shared.url, token) as client:
         await client.put(seal_of(99), b"12345")
 
+        with pytest.raises(StoreNotFound):
+            await client.get(f"{seal_of(99)}%0aforged")
     line = await asyncio.to_thread(shared.wait_for_line, seal_of(99))
+    forged = await asyncio.to_thread(shared.wait_for_line, "forged")
 
+    assert f'path="{seal_of(99)}\\nforged" status=404' in forged
     assert f'request method=PUT path="{seal_of(99)}" status=201 received=5 ' in line
     assert token not in shared.log
 
@@ -423,7 +460,6 @@ async def test_200_mb_stream_through_in_bounded_memory(tmp_path: Path) -> None:
             before = peak_memory(store.process.pid)
 
             await client.put(f"{RUN}/0/1/snapshot", big)
-            assert await client.put(f"{RUN}/0/1/snapshot", big) is False
             digest = await client.get_to_file(f"{RUN}/0/1/snapshot", back)
 
             grown = peak_memory(store.process.pid) - before

@@ -61,7 +61,7 @@ CLAIMS = {"exp": int(NOW.timestamp()) + 60, "grants": [{"operation": "get", "pre
 
 
 def signed(claims: dict[str, object]) -> str:
-    return jwt.encode(claims, tokens._private(PRIVATE), algorithm="EdDSA")
+    return jwt.encode(claims, PRIVATE, algorithm="EdDSA")
 
 
 def test_what_this_test_signs_by_hand_is_accepted() -> None:

@@ -42,6 +42,7 @@ def serve(settings: Settings) -> int:
             access_log=False,
             log_config=None,
             server_header=False,
+            proxy_headers=False,  # what a sender says of its own address is not logged
             timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         )
     )
