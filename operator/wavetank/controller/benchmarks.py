@@ -21,7 +21,7 @@ from wavetank.controller.logs import get_logger
 from wavetank.controller.queue import Key
 from wavetank.controller.reporting import refs_digest
 from wavetank.controller.shell import Shell
-from wavetank.controller.sources import joined, overlay_files, store_bundle
+from wavetank.controller.sources import joined, overlay_files, packed, put_bundle
 from wavetank.controller.storage import Storage
 from wavetank.controller.worlds import WAIT_SECONDS, linked_refs, stored_bundle
 from wavetank.core.errors import SpecError
@@ -83,7 +83,7 @@ class BenchmarkReconciler:
         sets = [bundle.refs()]
         files = overlay_files(benchmark.spec.world)
         if files:
-            sets.append((await store_bundle(self._storage.client, files)).refs())
+            sets.append(packed(files).refs())
         return joined(*sets, linked)
 
     async def _check(
@@ -93,6 +93,7 @@ class BenchmarkReconciler:
         current = status.observed_generation == meta.generation
         if current and status.checked == bundles.digest():
             return RELOOK_SECONDS
+        await put_bundle(self._storage.client, packed(overlay_files(benchmark.spec.world)))
         request = Request(
             owner=CheckOwner(CheckKind.BENCHMARK, meta.name, meta.namespace, meta.uid),
             spec=CheckSpec(

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from wavetank.api.fields import FINDINGS_KEPT, FindingEntry, Resources, clip
 from wavetank.api.wire import CheckResult, CheckSpec
 from wavetank.controller import snapshots
+from wavetank.controller.observing import pods_of_job
 from wavetank.controller.shell import Shell
 from wavetank.controller.storage import Storage, create, get_bundles
 from wavetank.core.errors import Finding, Severity
@@ -128,6 +129,8 @@ class Checker:
             for pod in self._shell.pods.objects.values()
             if any(o.get("uid") == uid for o in pod["metadata"].get("ownerReferences") or ())
         ]
+        if snapshots.is_finished(job) and not any(snapshots.judge_is_over(pod) for pod in pods):
+            pods = await pods_of_job(self._shell.client, job)
         report = next((r for pod in pods if (r := snapshots.check_report(pod)) is not None), None)
         if report is None:
             if not snapshots.is_finished(job):

@@ -66,7 +66,6 @@ def _registry(connection: Connection, on_event: OnEvent) -> kopf.OperatorRegistr
             certificate_path=known.certificate_file,
             private_key_path=known.key_file,
             proxy_url=known.proxy,
-            trust_env=True,
         )
 
     for resource in OWN_KINDS:

@@ -26,7 +26,8 @@ from wavetank.core.observed import (
     ScoreSeen,
     SealSeen,
 )
-from wavetank.kube.objects import Manifest, uid_of
+from wavetank.kube.client import Client
+from wavetank.kube.objects import PODS, Manifest, uid_of
 from wavetank.store.client import StoreClient, StoreNotFound, StoreUnavailable
 
 RUN_UID_LABEL = "wavetank.dev/run-uid"
@@ -37,6 +38,14 @@ _GENERATION = "wavetank.dev/generation"
 
 _CREATED_SECONDS = 60.0
 """A Pod that we made and no watch told of for so long has come and gone."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Where is asked what the watches do not tell."""
+
+    client: Client
+    store: StoreClient
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,7 @@ def limits_of(run: Run) -> Limits:
 
 
 async def observe(
-    run: Run, memory: RunMemory, children: Children, store: StoreClient, now: float
+    run: Run, memory: RunMemory, children: Children, sources: Sources, now: float
 ) -> RunSeen:
     """Return what is to be seen of a Run now.
 
@@ -80,8 +89,8 @@ async def observe(
             cannot be told whether that rollout ended.
     """
     pods = _pods(memory, children.rollouts, now)
-    vanished = await _vanished(memory, {pod.key for pod in pods}, store)
-    jobs = [await _job(memory, job, children.verifier_pods, store) for job in children.jobs]
+    vanished = await _vanished(memory, {pod.key for pod in pods}, sources.store)
+    jobs = [await _job(memory, job, children.verifier_pods, sources) for job in children.jobs]
     _note_ended(memory, pods, now)
     return RunSeen(
         total=len(memory.plan.tasks) * run.spec.k,
@@ -183,7 +192,7 @@ def _note_ended(memory: RunMemory, pods: Iterable[PodSeen], now: float) -> None:
 
 
 async def _job(
-    memory: RunMemory, job: Manifest, pods: Sequence[Manifest], store: StoreClient
+    memory: RunMemory, job: Manifest, pods: Sequence[Manifest], sources: Sources
 ) -> JobSeen | None:
     """Return a verifier Job with what it reported; None when it is not of our form."""
     notes = job["metadata"].get("annotations") or {}
@@ -192,11 +201,15 @@ async def _job(
         return None
     uid = uid_of(job)
     own = [pod for pod in pods if _is_owned_by(pod, uid)]
+    if snapshots.is_finished(job) and not any(snapshots.judge_is_over(pod) for pod in own):
+        own = await pods_of_job(sources.client, job)
     report = next((r for pod in own if (r := snapshots.grade_report(pod)) is not None), None)
     pending = False
     if report is not None and uid not in memory.reports:
         try:
-            memory.reports[uid] = await _records(memory.plan, memory.uid, report, members, store)
+            memory.reports[uid] = await _records(
+                memory.plan, memory.uid, report, members, sources.store
+            )
         except StoreUnavailable:
             pending = True
     finished = report is not None or snapshots.is_finished(job)
@@ -212,6 +225,14 @@ async def _job(
         pending=pending,
         problem=_job_problem(job, own, report, finished=finished),
     )
+
+
+async def pods_of_job(client: Client, job: Manifest) -> list[Manifest]:
+    """Return a Job's Pods as they are now: its end may be told before that of its Pod."""
+    name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+    selector = f"batch.kubernetes.io/job-name={name}"
+    listing = await client.list(PODS, namespace, label_selector=selector)
+    return [pod for pod in listing.items if _is_owned_by(pod, uid_of(job))]
 
 
 def _job_problem(

@@ -15,7 +15,7 @@ from wavetank.controller.applying import GENERATION, Applier, Images
 from wavetank.controller.ledger import RunLedger
 from wavetank.controller.logs import get_logger
 from wavetank.controller.memory import RunMemory
-from wavetank.controller.observing import children_of, observe, stored_seals
+from wavetank.controller.observing import Sources, children_of, observe, stored_seals
 from wavetank.controller.planning import Waiting, plan_of
 from wavetank.controller.queue import Key
 from wavetank.controller.shell import Shell
@@ -123,7 +123,8 @@ class RunReconciler:
         await self._sign_tokens(owner, memory, now)
         shell = self._shell
         children = children_of(shell.pods.objects.values(), shell.jobs.objects.values(), owner.uid)
-        seen = await observe(run, memory, children, self._storage.client, now)
+        sources = Sources(shell.client, self._storage.client)
+        seen = await observe(run, memory, children, sources, now)
         decision = decide(seen, now)
         self._check_steps(key, memory, seen, decision)
         if run.status.started_at is None:

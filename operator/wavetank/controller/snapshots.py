@@ -159,6 +159,12 @@ def judge_words(pods: Iterable[Raw]) -> str:
     return ""
 
 
+def judge_is_over(pod: Raw) -> bool:
+    """Tell whether the judge of a Job's Pod has ended, so that its message is final."""
+    judge = _container(_statuses(pod.get("status") or {}).get("judge"))
+    return judge is not None and judge.phase is ContainerPhase.TERMINATED
+
+
 def is_deadline(job: Raw, pods: Iterable[Raw]) -> bool:
     """Tell whether a Job's Pod was ended by its deadline."""
     reasons = [(pod.get("status") or {}).get("reason") for pod in pods]
@@ -219,15 +225,6 @@ def _delete_requested_at(metadata: Raw) -> float | None:
     if at is None:
         return None
     return at - float(metadata.get("deletionGracePeriodSeconds") or 0)
-
-
-def raw_terminated_pod(pods: Iterable[Raw]) -> Raw | None:
-    """Return the Pod of a Job whose judge has ended; None while there is none."""
-    for pod in pods:
-        judge = _container(_statuses(pod.get("status") or {}).get("judge"))
-        if judge is not None and judge.phase is ContainerPhase.TERMINATED:
-            return pod
-    return None
 
 
 def job_words(job: Raw) -> str:

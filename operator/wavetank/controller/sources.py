@@ -61,14 +61,37 @@ async def world_files(
     return _unpacked(data, "spec.source.bundle")
 
 
-async def store_bundle(store: StoreClient, files: Files) -> StoredBundle:
-    """Put a bundle's three parts into the store and return their digests."""
+@dataclass(frozen=True)
+class PackedBundle(StoredBundle):
+    """A bundle's files beside their digests, not yet in the store perhaps."""
+
+    parts: tuple[Files, Files, Files]
+    """Agent, grader, solutions."""
+
+
+def packed(files: Files) -> PackedBundle:
+    """Split a bundle's files by who may fetch them, and name the parts by digest."""
     halves = pack.split(files)
-    digests = [await _put(store, part) for part in (halves.agent, halves.grader, halves.solutions)]
-    return StoredBundle(
+    parts = (halves.agent, halves.grader, halves.solutions)
+    agent, grader, solutions = (pack.digest_of(part) for part in parts)
+    return PackedBundle(
         whole=pack.digest_of(files),
-        digests=Digests(agent=digests[0], grader=digests[1], solutions=digests[2]),
+        digests=Digests(agent=agent, grader=grader, solutions=solutions),
+        parts=parts,
     )
+
+
+async def put_bundle(store: StoreClient, bundle: PackedBundle) -> None:
+    """Put a bundle's parts into the store, unless they are there.
+
+    Raises:
+        SpecError: If the files have names that no bundle may hold.
+        StoreUnavailable: If the store does not answer.
+    """
+    for part in bundle.parts:
+        path = f"/v1/bundles/{pack.digest_of(part)}"
+        if not await store.exists(path):
+            await store.put(path, pack.pack(part))
 
 
 def overlay_files(world: WorldBenchmark) -> dict[str, BundleFile]:
@@ -89,14 +112,6 @@ def joined(*sets: BundleSet) -> BundleSet:
         grader=[ref for one in sets for ref in one.grader],
         solutions=[ref for one in sets for ref in one.solutions],
     )
-
-
-async def _put(store: StoreClient, files: Files) -> str:
-    digest = pack.digest_of(files)
-    path = f"/v1/bundles/{digest}"
-    if not await store.exists(path):
-        await store.put(path, pack.pack(files))
-    return digest
 
 
 async def _from_config_map(

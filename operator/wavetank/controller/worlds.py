@@ -18,7 +18,14 @@ from wavetank.controller.checks import (
 from wavetank.controller.logs import get_logger
 from wavetank.controller.queue import Key
 from wavetank.controller.shell import Shell
-from wavetank.controller.sources import StoredBundle, joined, store_bundle, world_files
+from wavetank.controller.sources import (
+    PackedBundle,
+    StoredBundle,
+    joined,
+    packed,
+    put_bundle,
+    world_files,
+)
 from wavetank.controller.storage import Storage
 from wavetank.core.errors import Finding, Severity, SpecError
 from wavetank.kube.client import Client
@@ -84,7 +91,7 @@ class WorldReconciler:
             files = await world_files(
                 self._shell.client, self._storage.client, key.namespace, world.spec.source
             )
-            bundle = await store_bundle(self._storage.client, files)
+            bundle = packed(files)
         except SpecError as error:
             await self._say_faults(raw, world, list(error.findings), "SourceInvalid")
             return WAIT_SECONDS * 10
@@ -98,17 +105,23 @@ class WorldReconciler:
             return WAIT_SECONDS * 10
         linked = await linked_refs(self._shell.client, world)
         if not isinstance(linked, BundleSet):
+            await put_bundle(self._storage.client, bundle)
             await self._say_faults(raw, world, linked, "WaitingForLinks", bundle)
             return WAIT_SECONDS
         return await self._check(raw, world, bundle, joined(bundle.refs(), linked))
 
     async def _check(
-        self, raw: Manifest, world: World, bundle: StoredBundle, bundles: BundleSet
+        self, raw: Manifest, world: World, bundle: PackedBundle, bundles: BundleSet
     ) -> float | None:
         meta, status = world.metadata, world.status
         current = status.observed_generation == meta.generation
         if current and status.checked == bundles.digest():
             return None
+        try:
+            await put_bundle(self._storage.client, bundle)
+        except SpecError as error:
+            await self._say_faults(raw, world, list(error.findings), "SourceInvalid")
+            return WAIT_SECONDS * 10
         request = Request(
             owner=CheckOwner(CheckKind.WORLD, meta.name, meta.namespace, meta.uid),
             spec=CheckSpec(
