@@ -92,6 +92,7 @@ def test_whatever_is_packed_comes_back(files: dict[str, pack.BundleFile]) -> Non
     packed = pack.pack(files)
 
     assert pack.validate_archive(packed) == pack.digest_of(files)
+    assert pack.read_archive(packed) == files
     assert pack.pack(dict(reversed(files.items()))) == packed
 
 

@@ -203,6 +203,8 @@ def test_a_hostile_archive_is_refused_and_leaves_nothing(name: str, tmp_path: Pa
         pack.unpack(archive, into)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
+    with pytest.raises(SpecError):
+        pack.read_archive(archive)
 
     (finding,) = caught.value.findings
     assert finding.message

@@ -137,17 +137,33 @@ def validate_archive(source: bytes | Path, caps: Caps = CAPS) -> str:
         SpecError: If it holds anything but plain files, or more than the caps allow.
     """
     rows: list[tuple[str, int, str]] = []
+    for path, mode, content in _checked(source, caps):
+        hashed = hashlib.sha256()
+        for part in content:
+            hashed.update(part)
+        rows.append((path, mode, hashed.hexdigest()))
+    return _digest(_manifest(iter(rows)))
+
+
+def read_archive(source: bytes | Path, caps: Caps = CAPS) -> dict[str, BundleFile]:
+    """Return a packed bundle's files, in memory.
+
+    Raises:
+        SpecError: As ``validate_archive``.
+    """
+    return {
+        path: BundleFile(mode, b"".join(content)) for path, mode, content in _checked(source, caps)
+    }
+
+
+def _checked(source: bytes | Path, caps: Caps) -> Iterator[tuple[str, int, Iterator[bytes]]]:
+    """Yield path, mode and content of every file; the first thing that is wrong ends it."""
     clashes = Clashes()
     with closing(Unzipped(source, caps)) as stream:
         for entry, content in entries(stream, caps):
             if fault := clashes.add(entry.path):
                 raise refuse(entry.path, fault)
-            hashed = hashlib.sha256()
-            for part in content:
-                hashed.update(part)
-            mode = EXECUTABLE if entry.is_executable else PLAIN
-            rows.append((entry.path, mode, hashed.hexdigest()))
-    return _digest(_manifest(iter(rows)))
+            yield entry.path, EXECUTABLE if entry.is_executable else PLAIN, content
 
 
 def unpack(source: bytes | Path, into: Path, caps: Caps = CAPS) -> str:
@@ -164,10 +180,8 @@ def unpack(source: bytes | Path, into: Path, caps: Caps = CAPS) -> str:
     into.mkdir(parents=True, exist_ok=True)
     root = os.open(into, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with closing(Unzipped(source, caps)) as stream:
-            for entry, content in entries(stream, caps):
-                mode = EXECUTABLE if entry.is_executable else PLAIN
-                _write(root, entry.path, mode, content)
+        for path, mode, content in _checked(source, caps):
+            _write(root, path, mode, content)
     finally:
         os.close(root)
     return digest
