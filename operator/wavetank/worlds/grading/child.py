@@ -32,10 +32,13 @@ class Limits:
     """Wall-clock time between two lines; then it is killed."""
     cpu_seconds: int
     """CPU time in all; then it is killed."""
-    address_space_mib: int = 1024
-    """Of the whole process, with what it shares with its parent."""
+    address_space_mib: int = 448
+    """Of the whole process, with what it shares with its parent: below the container's memory, so
+    that the child fails and not the container."""
     sqlite_heap_mib: int = 192
     """Of SQLite alone: reached first, it is an error that can be told."""
+    file_mib: int = 0
+    """Of any file it writes."""
     open_files: int = 64
 
 
@@ -162,7 +165,7 @@ def _limit(limits: Limits) -> None:
     for kind, soft, hard in (
         (resource.RLIMIT_CPU, limits.cpu_seconds, limits.cpu_seconds + 1),
         (resource.RLIMIT_AS, memory, memory),
-        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_FSIZE, limits.file_mib * _MIB, limits.file_mib * _MIB),
         (resource.RLIMIT_CORE, 0, 0),
         (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
     ):

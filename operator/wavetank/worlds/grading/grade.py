@@ -6,6 +6,7 @@ it died counts. It imports everything it needs before it waits, so that children
 warm process.
 """
 
+import json
 import os
 import signal
 import sys
@@ -13,28 +14,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from wavetank.api.wire import GradeMember, GradeRecord, GradeSpec, Score, SessionEnd, Wire
+from wavetank.api.wire import GradeMember, GradeRecord, GradeSpec, Score, SessionEnd
 from wavetank.bundles.world import Half, ReadWorld, read
 from wavetank.core.causes import Cause
 from wavetank.core.reward import task_reward
 from wavetank.worlds.grading import exchange, members
+from wavetank.worlds.grading.check import check
 from wavetank.worlds.grading.exchange import Job
 from wavetank.worlds.grading.settings import Folders, folders
-from wavetank.worlds.grading.sql import SessionFacts, failed
+from wavetank.worlds.grading.sql import SECONDS_PER_VERIFIER, SessionFacts, failed
 
 _HALVES = frozenset({Half.AGENT, Half.GRADER})
-
-
-class SessionFile(Wire):
-    """``session.json`` of a snapshot."""
-
-    task: str
-    final_answer: str | None = None
-    calls: int
-    end: SessionEnd
-    reason: str = ""
 
 
 def main() -> int:
@@ -48,8 +38,14 @@ def main() -> int:
     if not _wait(place):
         return 1
     job = Job.model_validate_json((place.inbox / exchange.JOB).read_bytes())
+    folders_of_links = {alias: exchange.bundle_folder(place.inbox, alias) for alias in job.aliases}
+    main_folder = exchange.bundle_folder(place.inbox, "")
     if job.grade is not None:
-        grade_all(place, job.grade, job.aliases, on_answer=started.touch)
+        world = read(main_folder, folders_of_links, _HALVES)
+        grade_all(place, job.grade, world, on_answer=started.touch)
+    elif job.check is not None:
+        result = check(job.check, main_folder, folders_of_links, on_step=started.touch)
+        exchange.write(place.outbox / exchange.CHECK, result.canonical())
     (place.outbox / exchange.DONE).touch()
     return 0
 
@@ -67,11 +63,9 @@ def _wait(place: Folders) -> bool:
 
 
 def grade_all(
-    place: Folders, spec: GradeSpec, aliases: list[str], on_answer: Callable[[], None]
+    place: Folders, spec: GradeSpec, world: ReadWorld, on_answer: Callable[[], None]
 ) -> None:
     """Grade every member and write its record; a member that was lost has none."""
-    links = {alias: exchange.bundle_folder(place.inbox, alias) for alias in aliases}
-    world = read(exchange.bundle_folder(place.inbox, ""), links, _HALVES)
     grader = spec.bundles.digest()
     for member in spec.members:
         folder = exchange.member_folder(place.inbox, member.ordinal, member.attempt)
@@ -115,10 +109,10 @@ def grade_state(
     world: ReadWorld,
     task_id: str,
     snapshot: Path,
-    seconds: float,
+    seconds: float = SECONDS_PER_VERIFIER,
     on_answer: Callable[[], None] = lambda: None,
 ) -> list[Score]:
-    """Return the scores of one end state, in the task's order.
+    """Return the scores of one end state, in the task's order; none for a task that is unknown.
 
     Args:
         world: The bundles, with the graders' half.
@@ -133,37 +127,31 @@ def grade_state(
     task = world.task(task_id)
     if task is None:
         return []
-    states = _states(world, task_id, snapshot)
-    if isinstance(states, str):
-        return [failed(str(key), states) for key in task.graders]
-    questions, scores = [], {}
-    for key in task.graders:
-        verifier = world.verifier(key)
-        if verifier is None:
-            scores[str(key)] = failed(str(key), "the bundle has no verifier of this name")
-        else:
-            statement = verifier.path.read_text()
-            questions.append(members.Question(str(key), key.alias, statement))
-    scores |= {score.name: score for score in members.ask(questions, states, seconds, on_answer)}
-    return [scores[str(key)] for key in task.graders]
+    session = _session(snapshot / "session.json", task_id)
+    if isinstance(session, str):
+        return [failed(str(key), session) for key in task.graders]
+    states = members.states_of(world, snapshot / "worlds", session)
+    return members.score_all(world, task.graders, states, seconds, on_answer)
 
 
-def _states(world: ReadWorld, task_id: str, snapshot: Path) -> members.States | str:
-    """Return the end states of a snapshot, or why it cannot be graded."""
+def _session(path: Path, task_id: str) -> SessionFacts | str:
+    """Return what a snapshot says of its session, or why it cannot be graded."""
     try:
-        session = SessionFile.model_validate_json((snapshot / "session.json").read_bytes())
-    except (OSError, ValidationError) as error:
-        return f"session.json of the snapshot cannot be read: {error}"
+        told = json.loads(path.read_bytes())
+        answer = told["finalAnswer"]
+        session = SessionFacts(
+            task=str(told["task"]),
+            # Whatever the agent wrote must not keep it from being graded: JSON can name halves of
+            # characters, SQLite cannot hold them.
+            final_answer=None if answer is None else str(answer).encode(errors="replace").decode(),
+            calls=int(told["calls"]),
+            end=SessionEnd(told["end"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        return f"session.json of the snapshot cannot be read: {type(error).__name__} {error}"
     if session.task != task_id:
         return f"the snapshot is of task {session.task!r}, not of {task_id!r}"
-    return members.States(
-        files={
-            "": snapshot / "worlds" / "main.sqlite",
-            **{alias: snapshot / "worlds" / "linked" / f"{alias}.sqlite" for alias in world.linked},
-        },
-        entities={each.alias: each.entities for each in world.worlds},
-        session=SessionFacts(session.task, session.final_answer, session.calls, session.end),
-    )
+    return session
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Grades one member of a verifier Job: every verifier of its task, in a child process."""
+"""Asks the verifiers of a benchmark about the end state of one session, in child processes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from wavetank.api.wire import Score
-from wavetank.bundles.world import Entity
+from wavetank.bundles.world import Entity, ReadWorld, VerifierKey
 from wavetank.worlds.grading.child import Child, Ending, How, Limits, Send
 from wavetank.worlds.grading.sql import (
+    SECONDS_PER_VERIFIER,
     EndState,
     SessionFacts,
     StateError,
@@ -42,6 +43,49 @@ class States:
     """By alias; the own world's under the empty one."""
     entities: Mapping[str, Sequence[Entity]]
     session: SessionFacts
+
+
+def states_of(world: ReadWorld, folder: Path, session: SessionFacts) -> States:
+    """Return the end states that ``Databases.dump`` has written into a folder.
+
+    Args:
+        world: The bundles that the session was of.
+        folder: Holds ``main.sqlite`` and ``linked/<alias>.sqlite``.
+        session: What ``_session`` will say.
+    """
+    return States(
+        files={
+            each.alias: folder / (f"linked/{each.alias}.sqlite" if each.alias else "main.sqlite")
+            for each in world.worlds
+        },
+        entities={each.alias: each.entities for each in world.worlds},
+        session=session,
+    )
+
+
+def score_all(
+    world: ReadWorld,
+    keys: Sequence[VerifierKey],
+    states: States,
+    seconds: float = SECONDS_PER_VERIFIER,
+    on_answer: Callable[[], None] = lambda: None,
+) -> list[Score]:
+    """Return the scores of these verifiers, in order; see ``ask``.
+
+    Raises:
+        MemberLostError: If a child was killed from outside.
+    """
+    scores: dict[str, Score] = {}
+    questions = []
+    for key in keys:
+        verifier = world.verifier(key)
+        if verifier is None:
+            scores[str(key)] = failed(str(key), "the bundle has no verifier of this name")
+        else:
+            statement = verifier.path.read_text(encoding="utf-8", errors="replace")
+            questions.append(Question(str(key), key.alias, statement))
+    scores |= {each.name: each for each in ask(questions, states, seconds, on_answer)}
+    return [scores[str(key)] for key in keys]
 
 
 def ask(

@@ -32,8 +32,8 @@ class JudgeSettings:
     termination_log: Path
     """Where the report goes."""
     seconds: float
-    """After this time judge reports what there is. Below the Pod's own deadline, which ends
-    containers without a report."""
+    """After this time judge reports what there is; infinity to wait for SIGTERM, which comes at
+    the Pod's own deadline and has the same effect."""
 
 
 def folders() -> Folders:
@@ -64,5 +64,5 @@ def judge_settings() -> JudgeSettings:
         task=task,
         token_file=Path(os.environ.get(TOKEN_FILE_ENV, "/var/run/wavetank/token")),
         termination_log=Path(os.environ.get(TERMINATION_LOG_ENV, "/dev/termination-log")),
-        seconds=float(os.environ.get(JUDGE_SECONDS_ENV, "900")),
+        seconds=float(os.environ.get(JUDGE_SECONDS_ENV, "inf")),
     )
