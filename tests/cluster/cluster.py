@@ -35,8 +35,12 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cluster.py", description="A single-node Kubernetes for tests.")
-    parser.add_argument("--state", type=_folder, help="state folder; default /var/lib/wavetank-cluster")
+    parser = argparse.ArgumentParser(
+        prog="cluster.py", description="A single-node Kubernetes for tests."
+    )
+    parser.add_argument(
+        "--state", type=_folder, help="state folder; default /var/lib/wavetank-cluster"
+    )
     parser.add_argument("--cache", type=_folder, help="cache folder; default ~/.cache/wavetank")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     commands.add_parser("packages", help="install what Debian must bring")
@@ -49,9 +53,13 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--json", action="store_true", help="as JSON")
     commands.add_parser("kubeconfig", help="print the kubeconfig's path")
     images_parser = commands.add_parser("images", help="build the project's images and import them")
-    images_parser.add_argument("names", nargs="*", metavar="NAME", help="folders below images/; default all")
+    images_parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="folders below images/; default all"
+    )
     images_parser.add_argument("--tag", default="dev", help="default dev: wavetank.local/NAME:dev")
-    images_parser.add_argument("--no-import", action="store_true", help="build only; needs no running cluster")
+    images_parser.add_argument(
+        "--no-import", action="store_true", help="build only; needs no running cluster"
+    )
     kubectl = commands.add_parser("kubectl", help="run kubectl on the cluster")
     kubectl.add_argument("arguments", nargs=argparse.REMAINDER)
     return parser
@@ -95,8 +103,13 @@ def _status(folders: Settings, arguments: argparse.Namespace) -> int:
     if arguments.json:
         shell.result(json.dumps(status, indent=2))
     else:
-        lines = [f"{name:24} {'healthy' if good else 'down'}" for name, good in status["programs"].items()]
-        lines += [f"{name:24} {status[name]}" for name in ("kubeconfig", "kubectl", "state", "logs")]
+        lines = [
+            f"{name:24} {'healthy' if good else 'down'}"
+            for name, good in status["programs"].items()
+        ]
+        lines += [
+            f"{name:24} {status[name]}" for name in ("kubeconfig", "kubectl", "state", "logs")
+        ]
         shell.result("\n".join(lines))
     return 0 if status["running"] else _FAILED
 

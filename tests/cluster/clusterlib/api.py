@@ -10,17 +10,22 @@ from typing import Any
 from clusterlib.programs import API_URL
 from clusterlib.settings import Settings
 
+Document = dict[str, Any]
+"""A JSON document as the API server takes and gives it."""
+
 
 def is_healthy(folders: Settings, url: str) -> bool:
     """Return whether a health URL answers 200. Only the API server's certificate is checked."""
     try:
         with urllib.request.urlopen(url, timeout=5, context=_context(folders, url)) as response:
-            return response.status == http.client.OK
+            return bool(response.status == http.client.OK)
     except (OSError, http.client.HTTPException):
         return False
 
 
-def request(folders: Settings, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+def request(
+    folders: Settings, method: str, path: str, body: Document | None = None
+) -> Document | None:
     """Send one request as the administrator and return the parsed answer, or None where the object is not there.
 
     Raises:
@@ -31,8 +36,11 @@ def request(folders: Settings, method: str, path: str, body: dict[str, Any] | No
     data = None if body is None else json.dumps(body).encode()
     message = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
     try:
-        with urllib.request.urlopen(message, timeout=20, context=_context(folders, url)) as response:
-            return json.load(response)
+        with urllib.request.urlopen(
+            message, timeout=20, context=_context(folders, url)
+        ) as response:
+            answer: Document = json.load(response)
+            return answer
     except urllib.error.HTTPError as error:
         if error.code == http.client.NOT_FOUND:
             return None

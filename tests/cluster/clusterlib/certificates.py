@@ -62,7 +62,9 @@ def make(folders: Settings) -> None:
         for leaf in _LEAVES:
             _make_leaf(folder, leaf)
         _openssl("genrsa", "-out", str(folder / "tokens.key"), "2048")
-        _openssl("rsa", "-in", str(folder / "tokens.key"), "-pubout", "-out", str(folder / "tokens.pub"))
+        _openssl(
+            "rsa", "-in", str(folder / "tokens.key"), "-pubout", "-out", str(folder / "tokens.pub")
+        )
         (folder / "complete").touch()
     for leaf in _LEAVES:
         if leaf.kubeconfig:
@@ -73,14 +75,24 @@ def make(folders: Settings) -> None:
 def _make_authority(folder: Path) -> None:
     _make_key(folder / "authority.key")
     _openssl(
-        *("req", "-x509", "-new", "-key", str(folder / "authority.key"), "-subj", "/CN=wavetank-cluster"),
+        *(
+            "req",
+            "-x509",
+            "-new",
+            "-key",
+            str(folder / "authority.key"),
+            "-subj",
+            "/CN=wavetank-cluster",
+        ),
         *("-addext", "keyUsage=critical,keyCertSign,cRLSign", "-days", _DAYS),
         *("-out", str(folder / "authority.crt")),
     )
 
 
 def _make_leaf(folder: Path, leaf: _Leaf) -> None:
-    key, request, certificate = (folder / f"{leaf.name}.{ending}" for ending in ("key", "csr", "crt"))
+    key, request, certificate = (
+        folder / f"{leaf.name}.{ending}" for ending in ("key", "csr", "crt")
+    )
     _make_key(key)
     subject = (f"/O={leaf.group}" if leaf.group else "") + f"/CN={leaf.user}"
     _openssl("req", "-new", "-key", str(key), "-subj", subject, "-out", str(request))
@@ -90,7 +102,17 @@ def _make_leaf(folder: Path, leaf: _Leaf) -> None:
         lines.append(f"subjectAltName={','.join(leaf.addresses)}")
     extensions.write_text("\n".join(lines) + "\n")
     _openssl(
-        *("x509", "-req", "-in", str(request), "-extfile", str(extensions), "-days", _DAYS, "-CAcreateserial"),
+        *(
+            "x509",
+            "-req",
+            "-in",
+            str(request),
+            "-extfile",
+            str(extensions),
+            "-days",
+            _DAYS,
+            "-CAcreateserial",
+        ),
         *("-CA", str(folder / "authority.crt"), "-CAkey", str(folder / "authority.key")),
         *("-out", str(certificate)),
     )

@@ -88,9 +88,13 @@ def _hierarchies() -> list[Path]:
     if _is_v2():
         return [_ROOT]
     # One hierarchy may have several names, such as cpu and cpu,cpuacct.
-    return sorted({folder.resolve() for folder in _ROOT.iterdir() if (folder / "cgroup.procs").exists()})
+    return sorted(
+        {folder.resolve() for folder in _ROOT.iterdir() if (folder / "cgroup.procs").exists()}
+    )
 
 
 def _daemons() -> Path:
-    base = _ROOT if _is_v2() else next(_ROOT / name for name in _TRACKING if (_ROOT / name).is_dir())
+    base = (
+        _ROOT if _is_v2() else next(_ROOT / name for name in _TRACKING if (_ROOT / name).is_dir())
+    )
     return base / settings.CGROUP / "daemons"

@@ -23,11 +23,13 @@ def write(folders: Settings) -> None:
 
 def _containerd(folders: Settings) -> str:
     """Return containerd's configuration. TOML, which JSON's strings and numbers are a part of."""
-    unused = [f"io.containerd.snapshotter.v1.{name}" for name in ("aufs", "btrfs", "devmapper", "zfs")]
+    unused = [
+        f"io.containerd.snapshotter.v1.{name}" for name in ("aufs", "btrfs", "devmapper", "zfs")
+    ]
     # The opt plugin makes /opt/containerd, and tracing asks for a server that is not there.
     unused += ["io.containerd.internal.v1.opt", "io.containerd.tracing.processor.v1.otlp"]
     cri = '[plugins."io.containerd.grpc.v1.cri"'
-    runtime = '.containerd.runtimes.runc'
+    runtime = ".containerd.runtimes.runc"
     return f"""version = 2
 root = {json.dumps(str(folders.state / "containerd"))}
 state = {json.dumps(str(folders.run / "containerd"))}

@@ -33,7 +33,9 @@ class Image:
     """The manifest's, with ``sha256:``."""
 
 
-def make(folders: Settings, names: list[str], tag: str, *, import_into_cluster: bool) -> list[Image]:
+def make(
+    folders: Settings, names: list[str], tag: str, *, import_into_cluster: bool
+) -> list[Image]:
     """Build the named images, or all, and import them if asked to; what is up to date is left as it is.
 
     Raises:
@@ -53,7 +55,8 @@ def make(folders: Settings, names: list[str], tag: str, *, import_into_cluster: 
                 _write_record(folders, recorded)
             _forget_unused(folders, recorded)
         images = [
-            Image(name, f"{settings.IMAGE_PREFIX}{name}:{tag}", recorded[name]["digest"]) for name in chosen
+            Image(name, f"{settings.IMAGE_PREFIX}{name}:{tag}", recorded[name]["digest"])
+            for name in chosen
         ]
         if import_into_cluster:
             _import(folders, images)
@@ -75,7 +78,11 @@ def _dockerfile(folders: Settings, name: str) -> Path:
 def _key(folders: Settings, name: str) -> str:
     """Return a digest of everything that goes into an image."""
     folder = _dockerfile(folders, name).parent
-    own = [file for file in sorted(folder.rglob("*")) if file.is_file() and "__pycache__" not in file.parts]
+    own = [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
     ignored = folders.repository / ".dockerignore"
     parts = [base.key(), wheels.package_digest(folders), settings.digest_of([*own, ignored])]
     # All locks: which of them a Dockerfile installs from is its own affair.
@@ -88,7 +95,9 @@ def _build(folders: Settings, name: str, base_name: str) -> str:
     local = f"localhost/wavetank-{name}"
     options = ["--isolation", "chroot", "--network", "host", "--pull=never", "--format", "oci"]
     # buildah takes a step from its cache without looking into what the step mounts.
-    options.append("--no-cache" if "--mount" in _dockerfile(folders, name).read_text() else "--layers")
+    options.append(
+        "--no-cache" if "--mount" in _dockerfile(folders, name).read_text() else "--layers"
+    )
     options += ["--build-arg", f"BASE={base_name}", "--ignorefile", str(_ignore_file(folders))]
     shell.run_with_progress(
         # Changing the root is the isolation that needs no cgroups, and has no network of its own to switch off:
@@ -136,7 +145,9 @@ def _ignore_file(folders: Settings) -> Path:
 def _import(folders: Settings, images: list[Image]) -> None:
     """Import the images that containerd does not have under their names with the same digest."""
     if not folders.containerd_socket.exists():
-        raise shell.ClusterToolError("The cluster does not run, so there is nothing to import into. Run 'start'.")
+        raise shell.ClusterToolError(
+            "The cluster does not run, so there is nothing to import into. Run 'start'."
+        )
     present = _present(folders)
     missing = [image for image in images if present.get(image.reference) != image.digest]
     if not missing:
@@ -161,7 +172,9 @@ def _import(folders: Settings, images: list[Image]) -> None:
             pass  # ctr says below why it stopped reading.
         said = process.stderr.read().decode(errors="replace")
     if process.returncode != 0:
-        raise shell.ClusterToolError(f"'ctr images import' ended with code {process.returncode}:\n{said}")
+        raise shell.ClusterToolError(
+            f"'ctr images import' ended with code {process.returncode}:\n{said}"
+        )
     _forget_old_digests(folders, present, missing)
     progress.done()
 
@@ -178,7 +191,8 @@ def _forget_old_digests(folders: Settings, present: dict[str, str], imported: li
         reference
         for reference in present
         for image in imported
-        if reference.startswith(f"{settings.IMAGE_PREFIX}{image.name}@") and present[reference] != image.digest
+        if reference.startswith(f"{settings.IMAGE_PREFIX}{image.name}@")
+        and present[reference] != image.digest
     ]
     if old:
         pause.ctr(folders, "images", "remove", *old)
@@ -235,7 +249,11 @@ def _read_record(folders: Settings) -> dict[str, dict[str, str]]:
     """Return key and digest of each built image, by name, without those whose layers are gone."""
     file = _record_file(folders)
     recorded: dict[str, dict[str, str]] = json.loads(file.read_text()) if file.is_file() else {}
-    return {name: entry for name, entry in recorded.items() if _blob(_layout(folders), entry["digest"]).exists()}
+    return {
+        name: entry
+        for name, entry in recorded.items()
+        if _blob(_layout(folders), entry["digest"]).exists()
+    }
 
 
 def _write_record(folders: Settings, recorded: dict[str, dict[str, str]]) -> None:

@@ -1,13 +1,12 @@
 """Starting the cluster and telling how it is."""
 
+import fcntl
 import http.client
 import json
 import socket
-import urllib.error
-from contextlib import contextmanager, suppress
-from collections.abc import Iterator
-import fcntl
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +166,9 @@ def _run_first_pod(folders: Settings, progress: shell.Progress) -> None:
         "metadata": {"name": name},
         "spec": {
             "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "pause", "image": settings.PAUSE_IMAGE, "imagePullPolicy": "Never"}],
+            "containers": [
+                {"name": "pause", "image": settings.PAUSE_IMAGE, "imagePullPolicy": "Never"}
+            ],
         },
     }
     created = False
@@ -180,7 +181,7 @@ def _run_first_pod(folders: Settings, progress: shell.Progress) -> None:
                 api.request(folders, "POST", collection, pod)
                 created = True
             answer = api.request(folders, "GET", f"{collection}/{name}")
-            return bool(answer) and answer["status"].get("phase") == "Running"
+            return answer is not None and answer["status"].get("phase") == "Running"
         return False
 
     try:

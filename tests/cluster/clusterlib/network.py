@@ -43,7 +43,16 @@ def make(folders: Settings) -> None:
     shell.run(["ip", "link", "set", settings.BRIDGE, "up"])
     # A machine that runs Docker drops whatever is forwarded unless a rule lets it through.
     if not any(_COMMENT in line for _, _, line in firewall_leftovers()):
-        rule = ["-i", settings.BRIDGE, "-o", settings.BRIDGE, "-m", "comment", "--comment", _COMMENT]
+        rule = [
+            "-i",
+            settings.BRIDGE,
+            "-o",
+            settings.BRIDGE,
+            "-m",
+            "comment",
+            "--comment",
+            _COMMENT,
+        ]
         shell.run(["iptables", "-w", "-I", "FORWARD", *rule, "-j", "ACCEPT"])
 
 
@@ -98,7 +107,9 @@ def _is_own(line: str) -> bool:
 def _remove_firewall_rules() -> None:
     """Remove rules in others' chains first, then empty the own chains, then delete them: none is in use then."""
     leftovers = firewall_leftovers()
-    chains = [(family, table, line[1:].split()[0]) for family, table, line in leftovers if line[0] == ":"]
+    chains = [
+        (family, table, line[1:].split()[0]) for family, table, line in leftovers if line[0] == ":"
+    ]
     own = {chain for _, _, chain in chains}
     for family, table, line in leftovers:
         if line.startswith("-A ") and line.split()[1] not in own:

@@ -42,7 +42,7 @@ def install() -> None:
             f"The test cluster runs on Debian 12."
         )
     shell.require_root("packages")
-    log = Path("/tmp/wavetank-apt.log")  # noqa: S108 - root's, and only to be read when apt fails
+    log = Path("/tmp/wavetank-apt.log")
     apt = ["apt-get", "-y", "-q", "-o", "DPkg::Lock::Timeout=300"]
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     shell.run([*apt, "update"], check=False)
@@ -59,4 +59,7 @@ def install() -> None:
 def _is_there(probe: str) -> bool:
     if probe.startswith("/"):
         return Path(probe).exists()
-    return shutil.which(probe, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin") is not None
+    return (
+        shutil.which(probe, path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        is not None
+    )

@@ -27,7 +27,9 @@ def images(folders: Settings) -> set[str]:
 
 def ctr(folders: Settings, *argv: str) -> str:
     """Run containerd's client on the cluster's own containerd, in the kubelet's namespace."""
-    return shell.run(["ctr", "--address", str(folders.containerd_socket), "--namespace", "k8s.io", *argv])
+    return shell.run(
+        ["ctr", "--address", str(folders.containerd_socket), "--namespace", "k8s.io", *argv]
+    )
 
 
 def _pack(program: Path, archive: Path) -> None:
@@ -41,7 +43,9 @@ def _pack(program: Path, archive: Path) -> None:
         "config": {"Entrypoint": ["/pause"], "User": "65535:65535"},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
     }
-    manifest = [{"Config": "config.json", "RepoTags": [settings.PAUSE_IMAGE], "Layers": ["layer.tar"]}]
+    manifest = [
+        {"Config": "config.json", "RepoTags": [settings.PAUSE_IMAGE], "Layers": ["layer.tar"]}
+    ]
     content = {
         "config.json": (json.dumps(configuration).encode(), 0o644),
         "manifest.json": (json.dumps(manifest).encode(), 0o644),

@@ -41,7 +41,13 @@ def etcd(folders: Settings) -> Program:
 
 def containerd(folders: Settings) -> Program:
     """Return a containerd of the cluster's own, beside the system's service if there is one."""
-    argv = ("containerd", "--config", str(folders.config / "containerd.toml"), "--log-level", "warn")
+    argv = (
+        "containerd",
+        "--config",
+        str(folders.config / "containerd.toml"),
+        "--log-level",
+        "warn",
+    )
     return Program("containerd", argv, str(folders.containerd_socket))
 
 

@@ -39,7 +39,9 @@ def gather(folders: Settings) -> None:
     second in the next has only the small one built again after a change of the project's sources.
     """
     (folders.cache / "wheels").mkdir(parents=True, exist_ok=True)
-    locked = [wheel for lock in locks(folders) for wheel in _locked_wheels(folders.cache / "wheels", lock)]
+    locked = [
+        wheel for lock in locks(folders) for wheel in _locked_wheels(folders.cache / "wheels", lock)
+    ]
     own = _own_wheel(folders)
     contents = {"wheels": [*locked, *own], "dependencies": locked, "package": own}
     for name, files in contents.items():
@@ -52,13 +54,19 @@ def gather(folders: Settings) -> None:
 
 def locks(folders: Settings) -> list[Path]:
     """Return the lock files of images: all but the developers'."""
-    return sorted(lock for lock in (folders.repository / "locks").glob("*.txt") if lock.stem != "dev")
+    return sorted(
+        lock for lock in (folders.repository / "locks").glob("*.txt") if lock.stem != "dev"
+    )
 
 
 def package_digest(folders: Settings) -> str:
     """Return a digest that changes with anything that goes into the project's own wheel."""
     tree = folders.repository / "operator" / "wavetank"
-    files = [file for file in sorted(tree.rglob("*")) if file.is_file() and "__pycache__" not in file.parts]
+    files = [
+        file
+        for file in sorted(tree.rglob("*"))
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
     names = ("pyproject.toml", "README.md", "LICENSE")
     return settings.digest_of([folders.repository / name for name in names] + files)
 
@@ -92,11 +100,15 @@ def _own_wheel(folders: Settings) -> list[Path]:
             shutil.rmtree(old)
         unfinished = folder.parent / "own.part"
         python = folders.repository / ".venv" / "bin" / "python"
-        if python.exists() and shell.run([str(python), "-c", "import hatchling; print(1)"], check=False):
+        if python.exists() and shell.run(
+            [str(python), "-c", "import hatchling; print(1)"], check=False
+        ):
             build = [str(python), "-m", "hatchling", "build", "-t", "wheel", "-d", str(unfinished)]
             shell.run(build, cwd=folders.repository)
         else:
-            shell.run([*pip(), "wheel", "-q", "--no-deps", "-w", str(unfinished), str(folders.repository)])
+            shell.run(
+                [*pip(), "wheel", "-q", "--no-deps", "-w", str(unfinished), str(folders.repository)]
+            )
         unfinished.rename(folder)
         progress.done()
     return list(folder.glob("*.whl"))
