@@ -12,7 +12,7 @@ import aiohttp
 from wavetank.kube.connection import Connection, Kubeconfig, connect
 from wavetank.kube.errors import Conflict, Expired, NotFound
 from wavetank.kube.objects import Manifest, Resource
-from wavetank.kube.transport import Call, ClientSettings, Observer, Transport, answered
+from wavetank.kube.transport import Call, ClientSettings, Observer, Transport, answered, drop
 
 FIELD_MANAGER = "wavetank"
 
@@ -258,7 +258,7 @@ class Client:
                 async for line in response.content:
                     yield line
         finally:
-            response.close()
+            drop(response)
 
     async def _all_parts(
         self, resource: Resource, namespace: str | None, query: dict[str, str]

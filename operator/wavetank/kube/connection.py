@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from kubernetes.aio.client.api_client import ApiClient
@@ -134,4 +136,16 @@ async def _configuration(kubeconfig: Kubeconfig | None) -> Configuration:
             else f"kubeconfig '{kubeconfig.path}', context '{kubeconfig.context or 'current'}'"
         )
         raise ClusterError(f"{place} cannot be used: {error}") from error
+    if kubeconfig is not None and not configuration.proxy:
+        configuration.proxy = _proxy_of_the_environment(str(configuration.host))
+    # Else aiohttp looks for a .netrc, in a thread, before each request.
+    configuration.client_session_kwargs = {"trust_env": False}
     return configuration
+
+
+def _proxy_of_the_environment(server: str) -> str | None:
+    """Return what HTTPS_PROXY and NO_PROXY say, as kubectl heeds them."""
+    parts = urlsplit(server)
+    if proxy_bypass(parts.hostname or ""):
+        return None
+    return getproxies().get(parts.scheme)
