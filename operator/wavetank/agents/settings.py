@@ -35,13 +35,11 @@ class SolutionSettings:
     """What the init container that fetches a solution is told."""
 
     wanted: str
-    """WAVETANK_SOLUTION: what to fetch from where, as JSON."""
+    """WAVETANK_SOLUTION: a ``SolutionSpec`` as JSON."""
     token_file: Path
     """WAVETANK_TOKEN_FILE."""
     target: Path
     """WAVETANK_SOLUTION_FILE: where the calls go."""
-    termination_log: Path
-    """WAVETANK_TERMINATION_LOG: where the reason of a failure goes."""
 
 
 def read_wrapper_settings() -> WrapperSettings:
@@ -66,5 +64,4 @@ def read_solution_settings() -> SolutionSettings:
         wanted=os.environ["WAVETANK_SOLUTION"],
         token_file=Path(os.environ.get("WAVETANK_TOKEN_FILE", "/var/run/wavetank/token")),
         target=Path(os.environ.get("WAVETANK_SOLUTION_FILE", "/solution/calls.json")),
-        termination_log=Path(os.environ.get("WAVETANK_TERMINATION_LOG", "/dev/termination-log")),
     )

@@ -9,23 +9,13 @@ import tempfile
 from pathlib import Path
 
 from wavetank.agents.settings import SolutionSettings, read_solution_settings
-from wavetank.api.wire import BundleRef, Wire
+from wavetank.api.wire import SolutionSpec
 from wavetank.bundles.pack import unpack, validate_archive
 from wavetank.core.errors import SpecError
 from wavetank.store.client import StoreClient, StoreRefused, StoreUnavailable, until
 
 _SECONDS = 300.0
 """How long the store is asked while it is away; the operator's own limit is shorter."""
-
-
-class SolutionSpec(Wire):
-    """What to fetch."""
-
-    store: str
-    bundles: list[BundleRef]
-    """The solutions' half."""
-    path: str
-    """``solutions/<task>.json`` or ``scripts/<name>/<task>.json``."""
 
 
 class NoSolutionError(Exception):
@@ -62,8 +52,8 @@ def main() -> int:
     try:
         asyncio.run(fetch(spec, settings))
     except (NoSolutionError, StoreUnavailable, StoreRefused, SpecError) as error:
+        # The end of the log is this container's termination message.
         sys.stderr.write(f"solution: {error}\n")
-        settings.termination_log.write_text(str(error)[:1000])
         return 1
     return 0
 
