@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,8 @@ from wavetank.kube.connection import Kubeconfig
 
 HERE = Path(__file__).parent
 CRDS = HERE.parents[1] / "crds"
+
+Kubectl = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
@@ -31,10 +33,27 @@ def kubeconfig() -> Path:
 
 
 @pytest.fixture(scope="session")
-def crds(kubeconfig: Path) -> None:
+def kubectl(kubeconfig: Path) -> Kubectl:
+    """Call kubectl with these arguments and return what it prints."""
+
+    def call(*arguments: str | Path) -> str:
+        ended = subprocess.run(
+            ["kubectl", "--kubeconfig", kubeconfig, *arguments],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def crds(kubectl: Kubectl) -> None:
     """The CRDs of this checkout, established."""
-    kubectl(kubeconfig, "apply", "--server-side", "--force-conflicts", "-f", CRDS)
-    kubectl(kubeconfig, "wait", "--for=condition=Established", "-f", CRDS)
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", CRDS)
+    kubectl("wait", "--for=condition=Established", "-f", CRDS)
 
 
 @pytest.fixture
@@ -44,23 +63,12 @@ async def client(kubeconfig: Path) -> AsyncIterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def namespace(kubeconfig: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+def namespace(kubectl: Kubectl, request: pytest.FixtureRequest) -> Iterator[str]:
     """A namespace for one module, under the restricted Pod Security Standard; gone afterwards."""
     module = request.path.stem.removeprefix("test_").replace("_", "-")
     name = f"wt-{module}-{uuid.uuid4().hex[:6]}"
-    kubectl(kubeconfig, "create", "namespace", name)
+    kubectl("create", "namespace", name)
     enforce = "pod-security.kubernetes.io/enforce=restricted"
-    kubectl(kubeconfig, "label", "namespace", name, enforce)
+    kubectl("label", "namespace", name, enforce)
     yield name
-    kubectl(kubeconfig, "delete", "namespace", name, "--wait=false")
-
-
-def kubectl(kubeconfig: Path, *arguments: str | Path) -> str:
-    ended = subprocess.run(
-        ["kubectl", "--kubeconfig", kubeconfig, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+    kubectl("delete", "namespace", name, "--wait=false")

@@ -1,104 +1,33 @@
 """The kinds as models: what they read, what they refuse, and how large a status can become."""
 
+import contextlib
+import copy
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wavetank.api.benchmark import BenchmarkTask
-from wavetank.api.fields import Condition, ConditionStatus, clip, decimal_text
+from wavetank.api.fields import clip, decimal_text
 from wavetank.api.kinds import Benchmark, Run, World, read
-from wavetank.api.run_status import (
-    MAX_BYTES,
-    TASKS_KEPT,
-    CauseCount,
-    Coverage,
-    GroupFigures,
-    Interval,
-    LedgerCounts,
-    PassAt,
-    Resolved,
-    ResolvedImages,
-    RewardFigures,
-    RolloutCounts,
-    RunStatus,
-    TaskFigures,
-)
-from wavetank.core.causes import Cause
+from wavetank.api.run_status import MAX_BYTES, RewardFigures, RunStatus
 from wavetank.core.errors import SpecError
 from wavetank.testing.objects import GONE, a_benchmark, a_run, a_task, a_world
+from wavetank.testing.statuses import (
+    a_benchmark_status,
+    a_run_status,
+    a_world_status,
+    the_largest_status,
+)
 
 CRDS = Path(__file__).parents[2] / "crds"
-NOW = "2026-01-01T00:00:00Z"
-FIGURE = decimal_text(-2 / 3)
-
-
-def _digests() -> dict[str, str]:
-    return {part: f"sha256:{'a' * 64}" for part in ("agent", "grader", "solutions")}
-
-
-def the_largest_status() -> RunStatus:
-    conditions = tuple(
-        Condition(
-            type=kind,
-            status=ConditionStatus.UNKNOWN,
-            observed_generation=10**6,
-            last_transition_time=NOW,
-            reason="R" * 40,
-            message="m" * 2000,
-        )
-        for kind in ("Complete", "Failed", "Suspended", "Progressing")
-    )
-    passes = tuple(
-        PassAt(k=k, value=FIGURE, tasks_used=10**4, low=FIGURE, high=FIGURE) for k in range(91, 101)
-    )
-    return RunStatus(
-        conditions=conditions,
-        observed_generation=10**6,
-        started_at=NOW,
-        completed_at=NOW,
-        resolved=Resolved.model_validate(
-            {
-                "benchmarkGeneration": 10**6,
-                "specDigest": f"sha256:{'a' * 64}",
-                "digests": _digests(),
-                "images": ResolvedImages(world="i" * 600, agent="i" * 600, verifier="i" * 600),
-                "operatorVersion": "v" * 64,
-            }
-        ),
-        progress="1000000/1000000",
-        rollouts=RolloutCounts(planned=10**6, scored=10**6, unscored=10**6),
-        reward=RewardFigures(
-            mean=FIGURE,
-            standard_error=FIGURE,
-            rerun_error=FIGURE,
-            interval95=Interval(low="0.1000", high="0.9000"),
-            lower_bound=FIGURE,
-            upper_bound=FIGURE,
-            tasks_scored=10**4,
-        ),
-        zero_filled_mean=FIGURE,
-        pass_rate=FIGURE,
-        coverage=Coverage(rollouts=FIGURE, tasks=FIGURE),
-        pass_at_k=passes,
-        pass_hat_k=passes,
-        tasks=tuple(
-            TaskFigures(id="t" * 200, category="c" * 200, mean=FIGURE, pass_rate=FIGURE, scored=100)
-            for _ in range(TASKS_KEPT)
-        ),
-        groups=tuple(
-            GroupFigures(
-                by="difficulty", name="n" * 200, mean=FIGURE, pass_rate=FIGURE, scored=10**6
-            )
-            for _ in range(50)
-        ),
-        unscored_by_cause=tuple(CauseCount(cause=cause, count=10**6) for cause in Cause),
-        ledger=LedgerCounts(shards=10**4, records=10**6),
-        last_problem="p" * 2000,
-    )
 
 
 def _validate(plural: str, instance: dict[str, Any]) -> None:
@@ -189,3 +118,48 @@ def test_metadata_that_wavetank_does_not_read_is_passed_over() -> None:
     meta = read(Run, raw).metadata
 
     assert (meta.generation, meta.uid, meta.resource_version) == (2, "u", "9")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=10), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def _places(value: object, way: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Return the ways to everything within JSON data."""
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    return [way, *(found for key, part in inner for found in _places(part, (*way, key)))]
+
+
+@given(data=st.data())
+@pytest.mark.parametrize(
+    ("reader", "good"),
+    [
+        (partial(read, World), {**a_world(), "status": a_world_status().document()}),
+        (partial(read, Benchmark), {**a_benchmark(), "status": a_benchmark_status().document()}),
+        (partial(read, Run), {**a_run(), "status": a_run_status().document()}),
+    ],
+    ids=["World", "Benchmark", "Run"],
+)
+def test_whatever_is_stored_is_read_or_refused_and_nothing_else(
+    reader: Callable[[dict[str, Any]], object], good: dict[str, Any], data: st.DataObject
+) -> None:
+    raw = copy.deepcopy(good)
+    *way, last = data.draw(st.sampled_from(_places(raw)[1:]))
+    place: Any = raw
+    for step in way:
+        place = place[step]
+    place[last] = data.draw(JSON)
+
+    with contextlib.suppress(SpecError):
+        reader(raw)

@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue
 
 from wavetank.api.fields import (
     Alias,
+    CauseName,
     Clipped,
     Conditions,
     Decimal,
@@ -21,7 +22,6 @@ from wavetank.api.fields import (
     checked,
     named_by,
 )
-from wavetank.core.causes import Cause
 
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
 # A bare pattern: with 500 tasks, rules on their verifiers' names would exceed CEL's cost budget.
@@ -156,7 +156,7 @@ class VerifierEntry(StatusModel):
     """name of the verifier; <alias>/<name> for a linked world's."""
     initial_score: Figure | None = None
     """initialScore on the untouched state; absent when the verifier gave none."""
-    cause: Cause | None = None
+    cause: CauseName | None = None
     """cause why there is no initial score."""
 
 

@@ -47,7 +47,7 @@ def _condition(kind: str, field: str) -> str:
 
 # Conditions are written in the order Complete, Failed, Suspended, Progressing, and a column shows
 # the first match: so this is the state that says most.
-_HOLDS = '.status.conditions[?(@.status=="True")]'
+_HOLDS = '.status.conditions[?(@.status=="True")].type'
 
 _READY = (
     Column("Ready", _condition("Ready", "status"), "Whether it was checked and has no fault."),
@@ -87,8 +87,8 @@ SHAPES = (
         "runs",
         ("wrun",),
         (
-            Column("State", f"{_HOLDS}.type", "The condition that holds."),
-            Column("Reason", f"{_HOLDS}.reason", "Why it holds."),
+            Column("State", _HOLDS, "The condition that holds; none while it waits."),
+            Column("Reason", _condition("Progressing", "reason"), "Why it goes on or waits."),
             Column("Benchmark", ".spec.benchmarkRef.name", "What is run."),
             Column("Agent", ".spec.agent.name", "What acts."),
             Column("Progress", ".status.progress", "Recorded rollouts of those planned."),

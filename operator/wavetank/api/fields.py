@@ -186,6 +186,10 @@ Message = Annotated[str, Clipped(MESSAGE_LENGTH)]
 """A sentence of a status."""
 
 
+CauseName = Annotated[str, Clipped(64)]
+"""A ``Cause``; not an enumeration, since CRDs may be older than the operator that writes."""
+
+
 class ObjectRef(Model):
     """A reference to an object in the same namespace."""
 

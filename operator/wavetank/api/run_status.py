@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from wavetank.api.fields import (
+    CauseName,
     Clipped,
     Conditions,
     Digests,
@@ -17,7 +18,6 @@ from wavetank.api.fields import (
     Message,
     StatusModel,
 )
-from wavetank.core.causes import Cause
 
 MAX_BYTES = 65_536
 """Of a Run's status as JSON; a test asserts it at full lists."""
@@ -160,7 +160,7 @@ class GroupFigures(StatusModel):
 class CauseCount(StatusModel):
     """How many rollouts are unscored for one cause."""
 
-    cause: Cause
+    cause: CauseName
     """cause why they have no reward."""
     count: int
     """count of the rollouts."""
