@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from wavetank.api.run_status import MAX_BYTES
+from wavetank.api.conditions import Says, merged
+from wavetank.api.run_status import MAX_BYTES, RunStatus
 from wavetank.kube.client import Client
-from wavetank.kube.objects import OWN_KINDS, Manifest
+from wavetank.kube.objects import OWN_KINDS, RUNS, Manifest, Resource
 from wavetank.kube.transport import Call
 from wavetank.testing.objects import a_benchmark, a_run, a_world
 from wavetank.testing.statuses import (
+    NOW,
     a_benchmark_status,
     a_run_status,
     a_world_status,
@@ -27,12 +29,17 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 pytestmark = pytest.mark.usefixtures("crds")
 
 
+async def _ensure(client: Client, namespace: str, body: Manifest) -> Resource:
+    (resource,) = (kind for kind in OWN_KINDS if kind.kind == body["kind"])
+    if await client.find(resource, namespace, body["metadata"]["name"]) is None:
+        await client.create(resource, namespace, body)
+    return resource
+
+
 async def _writing(client: Client, namespace: str, body: Manifest, status: Manifest) -> Call:
     """Return the request that writes a status to an object, which is created if need be."""
-    (resource,) = (kind for kind in OWN_KINDS if kind.kind == body["kind"])
+    resource = await _ensure(client, namespace, body)
     name = body["metadata"]["name"]
-    if await client.find(resource, namespace, name) is None:
-        await client.create(resource, namespace, body)
     return Call(
         "apply",
         resource,
@@ -125,11 +132,15 @@ async def test_a_run_tells_its_state_from_the_condition_that_holds(
     }
 
 
-async def test_a_run_without_a_status_has_a_row_too(client: Client, namespace: str) -> None:
-    row = await cells(client, namespace, a_run("new"), {})
+async def test_a_run_that_waits_says_for_what(client: Client, namespace: str) -> None:
+    says = [Says("Progressing", False, "BenchmarkNotFound", "There is no Benchmark crm yet.")]
+    status = RunStatus(conditions=merged((), says, 1, NOW)).document()
+
+    row = await cells(client, namespace, a_run("new"), status)
 
     assert {name: cell for name, cell in row.items() if cell is not None} == {
         "Name": "new",
+        "Reason": "BenchmarkNotFound",
         "Benchmark": "crm",
         "Agent": "oracle",
     }
@@ -140,7 +151,7 @@ async def test_all_kinds_are_listed_by_category_and_short_name(
     client: Client, kubectl: Kubectl, namespace: str, names: str
 ) -> None:
     for body in (a_world("listed"), a_benchmark("listed"), a_run("listed")):
-        await written(client, namespace, body, {})
+        await _ensure(client, namespace, body)
 
     listed = kubectl("get", names, "--namespace", namespace, "-o", "name").split()
 
@@ -164,18 +175,11 @@ async def test_the_largest_status_is_taken_and_its_bookkeeping_stays_small(
 
 
 async def test_a_status_write_cannot_touch_the_spec(client: Client, namespace: str) -> None:
-    call = await _writing(client, namespace, a_run("kept"), {})
-    patch = Call(
-        "patch",
-        call.resource,
-        namespace,
-        "kept",
-        "status",
-        body={"spec": {"agent": {"name": "nop"}}},
-        content_type="application/merge-patch+json",
-    )
+    await _ensure(client, namespace, a_run("kept"))
 
-    after = await client.transport.json(patch)
+    after = await client.merge_patch(
+        RUNS, namespace, "kept", {"spec": {"agent": {"name": "nop"}}}, subresource="status"
+    )
 
     assert after["spec"]["agent"] == {"name": "oracle"}
 
