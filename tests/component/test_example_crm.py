@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from wavetank.api.plan import Plan
 from wavetank.api.results import RunFacts, document, figures_of
 from wavetank.api.wire import (
     SESSION_ENV,
@@ -26,7 +27,6 @@ from wavetank.api.wire import (
     GradeRecord,
     GradeRecords,
     GradeSpec,
-    Plan,
     SessionSpec,
     WorldMessage,
 )

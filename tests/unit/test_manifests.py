@@ -11,8 +11,9 @@ import yaml
 
 from wavetank.agents.settings import read_solution_settings
 from wavetank.api.fields import Resources
+from wavetank.api.plan import Plan
 from wavetank.api.run import PodOverrides
-from wavetank.api.wire import CheckSpec, GradeSpec, Plan, SolutionSpec
+from wavetank.api.wire import CheckSpec, GradeSpec, SolutionSpec
 from wavetank.manifests.objects import Manifest
 from wavetank.manifests.pod import Amounts, resources
 from wavetank.manifests.rollout import rollout_pod

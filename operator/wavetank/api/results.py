@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from wavetank.api.wire import Plan, TaskInfo
+from wavetank.api.plan import Plan
+from wavetank.api.wire import TaskInfo
 from wavetank.core.aggregate import aggregate
 from wavetank.core.figures import (
     Aggregate,

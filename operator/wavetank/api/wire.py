@@ -11,7 +11,6 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from wavetank.api.fields import Resources
 from wavetank.core.causes import Cause
 from wavetank.core.errors import Severity
 
@@ -42,7 +41,12 @@ class Part(BaseModel):
     """Base of what stands inside documents: frozen, camelCase, unknown fields refused."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        populate_by_name=True,
+        # Each program uses a few of these documents, and every rollout starts three programs.
+        defer_build=True,
     )
 
 
@@ -318,25 +322,6 @@ class CheckReport(Wire):
     cause: Cause | None = None
     """Set when no check was possible: ``message`` says why, ``sha256`` is of nothing."""
     message: Annotated[str, Field(max_length=1000)] = ""
-
-
-class Plan(Wire):
-    """What a Run will do, pinned before its first Pod: key ``plan`` of ConfigMap ``<run>-plan``."""
-
-    run: str
-    """UID of the Run."""
-    benchmark: str
-    benchmark_generation: int
-    tasks: list[TaskInfo]
-    """After include, exclude, limit and seed, in ordinal order."""
-    bundles: BundleSet
-    pass_threshold: Number = 1.0
-    range_min: Number = 0.0
-    range_max: Number = 1.0
-    world_resources: Resources | None = None
-    """``spec.resources`` of the World."""
-    runtime_class_name: str | None = None
-    """``spec.runtimeClassName`` of the World."""
 
 
 class Durations(Wire):

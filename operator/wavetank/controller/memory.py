@@ -6,8 +6,8 @@ process first saw something; a restarted operator starts with an empty one.
 
 from dataclasses import dataclass, field
 
+from wavetank.api.plan import Plan
 from wavetank.api.run_status import ResolvedImages
-from wavetank.api.wire import Plan
 from wavetank.controller.ledger import RunLedger
 from wavetank.core.identity import AttemptKey
 from wavetank.core.lifecycle import Stage

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from wavetank.api.moments import seconds
+from wavetank.api.plan import Plan
 from wavetank.api.run import Run
 from wavetank.api.run_status import ResolvedImages
-from wavetank.api.wire import GradeRecord, GradeRecords, GradeReport, Plan, Seal, digest_of
+from wavetank.api.wire import GradeRecord, GradeRecords, GradeReport, Seal, digest_of
 from wavetank.controller import snapshots
 from wavetank.controller.memory import RunMemory
 from wavetank.core.causes import Cause

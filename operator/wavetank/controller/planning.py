@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from wavetank.api.benchmark import Benchmark
 from wavetank.api.conditions import is_true
 from wavetank.api.kinds import read
+from wavetank.api.plan import Plan
 from wavetank.api.run import Run
-from wavetank.api.wire import BundleSet, CheckResult, Plan, TaskInfo
+from wavetank.api.wire import BundleSet, CheckResult, TaskInfo
 from wavetank.api.world import World
 from wavetank.core.errors import SpecError
 from wavetank.core.identity import plan_name

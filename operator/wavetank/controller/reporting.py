@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from wavetank.api.conditions import Says, merged
 from wavetank.api.fields import Digests, clip, decimal_text
+from wavetank.api.plan import Plan
 from wavetank.api.results import RunFacts, document, rollout_rows
 from wavetank.api.run import Run
 from wavetank.api.run_status import (
@@ -23,7 +24,7 @@ from wavetank.api.run_status import (
     RunStatus,
     TaskFigures,
 )
-from wavetank.api.wire import BundleRef, Plan, digest_of
+from wavetank.api.wire import BundleRef, digest_of
 from wavetank.core.actions import Decision
 from wavetank.core.figures import Aggregate, PassFigure
 from wavetank.core.figures import Coverage as CoverageFigure

@@ -6,10 +6,10 @@ from wavetank.api.conditions import is_true
 from wavetank.api.kinds import read
 from wavetank.api.ledger import LedgerDamaged
 from wavetank.api.moments import rfc3339
+from wavetank.api.plan import Plan
 from wavetank.api.results import NO_MODEL, figures_of
 from wavetank.api.run import Run
 from wavetank.api.run_status import RunStatus
-from wavetank.api.wire import Plan
 from wavetank.controller import reporting
 from wavetank.controller.applying import GENERATION, Applier, Images
 from wavetank.controller.ledger import RunLedger

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from wavetank.api.wire import CheckKind, Plan
+from wavetank.api.plan import Plan
+from wavetank.api.wire import CheckKind
 from wavetank.core.identity import (
     GROUP,
     VERSION,

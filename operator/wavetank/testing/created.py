@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from wavetank.api.plan import Plan
 from wavetank.api.run import PodOverrides
 from wavetank.api.wire import (
     BundleRef,
@@ -11,7 +12,6 @@ from wavetank.api.wire import (
     CheckSpec,
     GradeMember,
     GradeSpec,
-    Plan,
     SessionSpec,
     TaskInfo,
 )
