@@ -8,7 +8,7 @@ from wavetank.core.errors import Finding, Severity
 from wavetank.worlds.grading.child import Child, How, Limits, Send
 from wavetank.worlds.tools import load
 
-_LIMITS = Limits(patience_seconds=30, cpu_seconds=30, file_mib=16)
+_LIMITS = Limits(seconds=20, wall_seconds=60, file_mib=16)
 """Handlers are imported at the start of each session: what takes longer is broken."""
 
 

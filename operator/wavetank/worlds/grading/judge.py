@@ -27,12 +27,12 @@ from wavetank.store.client import StoreClient, StoreRefused, StoreUnavailable, u
 from wavetank.worlds.grading import exchange, validate
 from wavetank.worlds.grading.fetch import FetchError, fetch_bundles, fetch_members
 from wavetank.worlds.grading.settings import JudgeSettings, judge_settings
-from wavetank.worlds.grading.sql import printable
+from wavetank.worlds.grading.sql import BUSY_FACTOR, printable
 
 _MESSAGE = 1000
 """Characters of a report's message."""
-_START_GRACE_SECONDS = 60
-"""On top of twice a verifier's time: how long grade may show no progress."""
+_IDLE_SECONDS = 120
+"""On top of a verifier's time on a busy node: how long grade may show no progress."""
 _NOTHING = digest_of(b"")
 
 
@@ -78,7 +78,7 @@ class Judge:
             return _no_check(Cause.STORE_UNAVAILABLE, str(error))
         except FetchError as error:
             return _no_check(Cause.VERIFIER_FAILED, str(error))
-        problems = await self._wait(exchange.Job(check=spec, aliases=_aliases(spec)), 30)
+        problems = await self._wait(exchange.Job(check=spec, aliases=_aliases(spec)), 20)
         try:
             raw = exchange.read_untrusted(
                 self._folders.outbox / exchange.CHECK, validate.RESULT_LIMIT
@@ -99,7 +99,7 @@ class Judge:
         exchange.write(self._folders.inbox / exchange.JOB, job.canonical())
         exchange.write(self._folders.inbox / exchange.READY, b"")
         outbox = self._folders.outbox
-        patience = 2 * seconds_per_step + _START_GRACE_SECONDS
+        patience = BUSY_FACTOR * seconds_per_step + _IDLE_SECONDS
         seen, seen_at = None, self._clock()
         while not (outbox / exchange.DONE).exists():
             now = self._clock()

@@ -10,6 +10,7 @@ from wavetank.api.wire import Score
 from wavetank.bundles.world import Entity, ReadWorld, VerifierKey
 from wavetank.worlds.grading.child import Child, Ending, How, Limits, Send
 from wavetank.worlds.grading.sql import (
+    BUSY_FACTOR,
     SECONDS_PER_VERIFIER,
     EndState,
     SessionFacts,
@@ -110,7 +111,7 @@ def ask(
     scores: list[Score] = []
     while len(scores) < len(questions):
         rest = questions[len(scores) :]
-        child = Child(partial(_answer, rest, states, seconds), _limits(rest, seconds))
+        child = Child(partial(_answer, rest, states, seconds), _limits(seconds))
         for line in child:
             if line:
                 scores.append(Score.model_validate_json(line))
@@ -121,12 +122,10 @@ def ask(
     return scores
 
 
-def _limits(questions: Sequence[Question], seconds: float) -> Limits:
+def _limits(seconds: float) -> Limits:
     # The clock in the child ends a statement by itself. What it cannot end, one long step of the
-    # engine, the parent ends: 1.1 times the limit at most, and a second for a busy machine.
-    worlds = len({question.alias for question in questions})
-    cpu = (len(questions) + worlds) * seconds + 2
-    return Limits(patience_seconds=seconds * 1.05 + 0.5, cpu_seconds=int(cpu) + 1)
+    # engine, the parent ends a little later.
+    return Limits(seconds=seconds * 1.05, wall_seconds=seconds * BUSY_FACTOR * 1.05 + 1)
 
 
 def _answer(questions: Sequence[Question], states: States, seconds: float, send: Send) -> None:
@@ -160,6 +159,6 @@ def _unanswered(name: str, ending: Ending | None, seconds: float) -> Score:
     """Return the score of the question that was being asked when its child ended."""
     if ending is None or ending.how is How.KILLED:
         raise MemberLostError
-    if ending.how in (How.SILENT, How.OUT_OF_CPU):
+    if ending.how is How.SILENT:
         return timed_out(name, seconds)
     return failed(name, f"the verifier could not be run: {ending.words}")
