@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lint format test prove demo demo-stop crds locks clean
+.PHONY: help venv lint format test prove demo demo-stop crds examples pictures locks clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,12 @@ demo-stop: venv ## remove what `make demo` started
 
 crds: venv ## write crds/ anew from operator/wavetank/api
 	$(PY) -m wavetank.api.crds crds/
+
+examples: venv ## write the manifests of examples/ anew from the bundles beside them
+	$(PY) examples/manifests.py 01-crm
+
+pictures: venv ## draw docs/images anew from the code's own tables and formulas
+	$(PY) docs/images/draw.py
 
 locks: ## resolve dependencies into locks/ (UPGRADE=1: take newest versions)
 	@.ci/locks
