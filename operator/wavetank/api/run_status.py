@@ -54,6 +54,8 @@ class Resolved(StatusModel):
     """images that the Run's Pods were seen to run."""
     operator_version: Annotated[str, Field(max_length=64)] | None = None
     """operatorVersion is the version of the operator that planned the Run."""
+    store: Annotated[str, Field(max_length=200)] | None = None
+    """store is the Service that keeps the evidence, as <namespace>/<name>:<port>."""
 
 
 class RolloutCounts(StatusModel):

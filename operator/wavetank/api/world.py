@@ -156,6 +156,21 @@ class WorldCounts(StatusModel):
     """tools is the number of tools, those of linked worlds not counted."""
 
 
+class Upload(StatusModel):
+    """Where the bytes of a bundle are to be brought that the store does not have yet."""
+
+    service: Annotated[str, Field(max_length=200)]
+    """service is the store's, as <namespace>/<name>:<port>; it is reached by the API server's
+    proxy."""
+    path: Annotated[str, Field(max_length=200)]
+    """path of the bundle in the store."""
+    token: Annotated[str, Field(max_length=2000)]
+    """token allows to create exactly this bundle, whose digest the store checks, and nothing
+    else. It travels in the header X-Wavetank-Token."""
+    expires_at: Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+    """expiresAt is when another token will stand here; RFC 3339."""
+
+
 class WorldStatus(StatusModel):
     """What the operator found out about a World."""
 
@@ -169,6 +184,8 @@ class WorldStatus(StatusModel):
     """digests of the three parts of the bundle, split by who may fetch them."""
     checked: DigestText | None = None
     """checked is the digest of the set of bundles that was checked, linked worlds included."""
+    upload: Upload | None = None
+    """upload says where to bring a bundle that the store does not have; absent otherwise."""
     counts: WorldCounts | None = None
     """counts are the numbers of entities, seed rows and tools."""
     entities: Annotated[tuple[Entity, ...], Field(max_length=500)] = ()

@@ -43,6 +43,8 @@ class Progress:
     shards: int
     records: int
     operator_version: str
+    store: str
+    """The store's Service."""
     images: ResolvedImages
 
 
@@ -164,6 +166,7 @@ def _resolved(run: Run, progress: Progress) -> Resolved:
         images=progress.images,
         # The operator that planned it, also after an upgrade in mid-run.
         operator_version=(before.operator_version if before else None) or progress.operator_version,
+        store=progress.store,
     )
 
 

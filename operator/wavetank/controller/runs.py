@@ -195,6 +195,7 @@ class RunReconciler:
             shards=memory.ledger.shard_count,
             records=len(ledger.records),
             operator_version=self._shell.settings.version,
+            store=self._storage.service,
             images=memory.images,
         )
         status = reporting.status_of(run, progress, rfc3339(now))

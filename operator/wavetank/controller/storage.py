@@ -31,9 +31,13 @@ EVIDENCE_BYTES = 1 << 30
 class Storage:
     """Signs tokens and talks to the store; made once at the operator's start by ``open_storage``."""
 
-    def __init__(self, private_pem: bytes, base_url: str, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, private_pem: bytes, base_url: str, service: str, clock: Callable[[], datetime]
+    ) -> None:
         self.base_url = base_url
         """By address, not by name: Pods of a Run need no DNS."""
+        self.service = service
+        """``<namespace>/<name>:<port>``: for people, who come by the API server's proxy."""
         self._private_pem = private_pem
         self._clock = clock
         self._own: tuple[datetime, str] | None = None
@@ -85,7 +89,8 @@ async def open_storage(
     if not address or address == "None":
         raise ClusterError(f"Service {namespace}/{service} has no cluster IP; the store needs one.")
     host = f"[{address}]" if ":" in address else address
-    return Storage(private_pem, f"http://{host}:{STORE_PORT}", clock)
+    base_url = f"http://{host}:{STORE_PORT}"
+    return Storage(private_pem, base_url, f"{namespace}/{service}:{STORE_PORT}", clock)
 
 
 async def _signing_key(client: Client, namespace: str) -> bytes:

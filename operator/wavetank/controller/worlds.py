@@ -1,11 +1,13 @@
 """The cycle of a World: pack its files, have them checked, say what was found."""
 
+from datetime import timedelta
+
 from wavetank.api.conditions import Says, merged
 from wavetank.api.fields import clip
 from wavetank.api.kinds import read
-from wavetank.api.moments import rfc3339
+from wavetank.api.moments import rfc3339, seconds
 from wavetank.api.wire import BundleSet, CheckKind, CheckResult, CheckSpec
-from wavetank.api.world import Entity, World, WorldCounts, WorldStatus
+from wavetank.api.world import Entity, Upload, World, WorldCounts, WorldStatus
 from wavetank.controller.checks import (
     Checked,
     Checker,
@@ -26,8 +28,8 @@ from wavetank.controller.sources import (
     put_bundle,
     world_files,
 )
-from wavetank.controller.storage import Storage
-from wavetank.core.errors import Finding, Severity, SpecError
+from wavetank.controller.storage import Storage, create
+from wavetank.core.errors import BugError, Finding, Severity, SpecError
 from wavetank.kube.client import Client
 from wavetank.kube.errors import Conflict, NotFound
 from wavetank.kube.objects import WORLDS, Manifest
@@ -35,6 +37,9 @@ from wavetank.manifests.objects import CheckOwner
 from wavetank.store.client import StoreNotFound
 
 _log = get_logger(__name__)
+
+UPLOAD_SECONDS = 3_600.0
+"""How long a token for bringing a bundle is good."""
 
 WAIT_SECONDS = 3.0
 """Between looks at what is not there yet: a linked world, a ConfigMap."""
@@ -96,19 +101,34 @@ class WorldReconciler:
             await self._say_faults(raw, world, list(error.findings), "SourceInvalid")
             return WAIT_SECONDS * 10
         except StoreNotFound:
-            fault = Finding(
-                Severity.FAULT,
-                "spec.source.bundle",
-                "the store has no bundle of this digest: run `wavetank benchmarks push` again.",
-            )
-            await self._say_faults(raw, world, [fault], "SourceInvalid")
-            return WAIT_SECONDS * 10
+            return await self._await_upload(world)
         linked = await linked_refs(self._shell.client, world)
         if not isinstance(linked, BundleSet):
             await put_bundle(self._storage.client, bundle)
             await self._say_faults(raw, world, linked, "WaitingForLinks", bundle)
             return WAIT_SECONDS
         return await self._check(raw, world, bundle, joined(bundle.refs(), linked))
+
+    async def _await_upload(self, world: World) -> float:
+        """Say where the bytes of a bundle are to be brought, with a token for just that."""
+        source, upload = world.spec.source.bundle, world.status.upload
+        if source is None:
+            raise BugError(f"World {world.metadata.name} waits for a bundle that it does not name")
+        now = self._shell.clock()
+        path = f"/v1/bundles/{source.digest}"
+        left = (seconds(upload.expires_at) or 0.0) - now.timestamp() if upload else 0.0
+        if upload is None or upload.path != path or left < UPLOAD_SECONDS / 2:
+            valid = timedelta(seconds=UPLOAD_SECONDS)
+            upload = Upload(
+                service=self._storage.service,
+                path=path,
+                token=self._storage.token([create(path)], valid),
+                expires_at=rfc3339((now + valid).timestamp()),
+            )
+        words = "The store does not have this bundle yet: bring it by `wavetank benchmarks push`."
+        status = self._status(world, Says("Ready", False, "WaitingForUpload", words), None)
+        await self._write(world, status.model_copy(update={"upload": upload}))
+        return WAIT_SECONDS
 
     async def _check(
         self, raw: Manifest, world: World, bundle: PackedBundle, bundles: BundleSet
@@ -143,7 +163,7 @@ class WorldReconciler:
         says = Says(
             "Ready", None if outcome.again_after else False, outcome.reason, outcome.message
         )
-        await self._write(raw, world, self._status(world, says, bundle))
+        await self._write(world, self._status(world, says, bundle))
         return outcome.again_after
 
     async def _say_checked(
@@ -168,7 +188,7 @@ class WorldReconciler:
             "findings_omitted": omitted,
         }
         status = self._status(world, says, bundle).model_copy(update=changes)
-        await self._write(raw, world, status)
+        await self._write(world, status)
         if has_faults(findings):
             await self._shell.events.post(raw, "FaultsFound", summary(findings), warning=True)
 
@@ -184,7 +204,7 @@ class WorldReconciler:
         says = Says("Ready", False, reason, summary(findings))
         status = self._status(world, says, bundle)
         changes = {"findings": kept, "findings_omitted": omitted}
-        await self._write(raw, world, status.model_copy(update=changes))
+        await self._write(world, status.model_copy(update=changes))
 
     def _status(self, world: World, says: Says, bundle: StoredBundle | None) -> WorldStatus:
         generation = world.metadata.generation
@@ -195,7 +215,7 @@ class WorldReconciler:
             digests=bundle.digests if bundle else None,
         )
 
-    async def _write(self, raw: Manifest, world: World, status: WorldStatus) -> None:
+    async def _write(self, world: World, status: WorldStatus) -> None:
         if status == world.status:
             return
         meta = world.metadata
