@@ -4,9 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from pydantic import BaseModel
 
 from wavetank.api.run import MUTABLE, RunSpec
+from wavetank.core import decide, identity, retries
 from wavetank.core.causes import RULES, Retry
 
 ROOT = Path(__file__).parents[2]
@@ -75,3 +77,35 @@ def test_what_may_change_is_what_the_page_says():
     sentence = next(line for line in PAGE.splitlines() if line.startswith("All but "))
 
     assert set(re.findall(r"`(\w+)`", sentence)) == MUTABLE
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        f"A verifier Job takes up to {decide.BATCH_SIZE} sealed ends, waiting "
+        f"{decide.BATCH_WAIT_SECONDS:g} seconds for company",
+        f"planned again, {retries.BACKOFF_SECONDS:g} seconds later, then "
+        f"{2 * retries.BACKOFF_SECONDS:g}, {4 * retries.BACKOFF_SECONDS:g}, at most "
+        f"{retries.MAX_BACKOFF_SECONDS:g}, until",
+        f"graded again alone, {['no', 'one', 'two', 'three'][decide.GRADING_TRIES]} tries in all",
+        f"; {identity.SHARD_SIZE} rollouts each |",
+    ],
+    ids=["batches", "back-off", "tries", "shards"],
+)
+def test_numbers_are_those_of_the_code(sentence: str):
+    assert sentence in PAGE.replace("\n   ", " ").replace("\n", " ")
+
+
+def test_the_reasons_of_conditions_are_those_that_are_given():
+    sources = "".join(
+        (PACKAGE / "controller" / f"{name}.py").read_text()
+        for name in ("planning", "reporting", "runs")
+    )
+    rows = [line for line in PAGE.partition("| condition |")[2].split("\n\n")[0].splitlines()[2:]]
+    told = {
+        word
+        for row in rows
+        for word in re.findall(r"`([A-Z]\w+)`", row.partition("|")[2].partition("|")[2])
+    }
+
+    assert {word for word in told if f'"{word}"' not in sources} == set()

@@ -45,7 +45,7 @@ def test_the_session_table_has_these_columns():
 
 
 def test_the_time_of_a_verifier_is_as_told():
-    assert f"| nothing within {SECONDS_PER_VERIFIER:g} seconds |" in PAGE
+    assert f"| nothing within {SECONDS_PER_VERIFIER:g} seconds of computing |" in PAGE
 
 
 def test_error_types_are_those_of_the_server():
