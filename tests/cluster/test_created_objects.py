@@ -1,6 +1,7 @@
 """The API server takes all that the operator creates, in a namespace that enforces ``restricted``."""
 
 import copy
+import errno
 
 import pytest
 
@@ -8,6 +9,7 @@ from wavetank.kube.client import Client
 from wavetank.kube.errors import Forbidden
 from wavetank.kube.objects import CONFIGMAPS, JOBS, PODS, SECRETS, Manifest
 from wavetank.kube.transport import Call
+from wavetank.testing.cluster import until
 from wavetank.testing.created import EVERYTHING
 
 RESOURCES = {resource.kind: resource for resource in (PODS, JOBS, SECRETS, CONFIGMAPS)}
@@ -72,3 +74,38 @@ async def test_the_namespace_does_enforce_the_restricted_standard(
         await dry_create(client, namespace, pod)
 
     assert "seccompProfile" in refusal.value.failure.message
+
+
+async def test_an_agent_that_fills_its_disk_is_told_so_and_not_evicted(
+    client: Client, namespace: str
+) -> None:
+    fill = (
+        "import sys\n"
+        "try:\n"
+        "    with open('/tmp/x', 'wb', buffering=0) as file:\n"
+        "        for _ in range(300): file.write(bytes(1 << 20))\n"
+        "except OSError as error:\n"
+        "    sys.exit(error.errno)\n"
+    )
+    pod = _pods()["rollout-nop-overridden"]
+    spec = pod["spec"]
+    for name in ("nodeSelector", "tolerations", "imagePullSecrets", "initContainers"):
+        del spec[name]
+    spec["volumes"] = [volume for volume in spec["volumes"] if volume["name"] == "agent-tmp"]
+    (agent,) = spec["containers"]
+    agent |= {"image": "wavetank.local/agent:dev", "command": ["python", "-c", fill]}
+    del pod["metadata"]["ownerReferences"]
+    pod["metadata"]["namespace"] = namespace
+    name = pod["metadata"]["name"]
+    await client.create(PODS, namespace, pod)
+
+    async def ended() -> Manifest | None:
+        found = await client.get(PODS, namespace, name)
+        statuses = found["status"].get("containerStatuses") or [{"state": {}}]
+        return found if "terminated" in statuses[0]["state"] else None
+
+    seen = await until(ended, seconds=120)
+
+    assert "reason" not in seen["status"]
+    state = seen["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (state["exitCode"], state["reason"]) == (errno.ENOSPC, "Error")

@@ -110,6 +110,14 @@ def scratch(name: str, size: str) -> Manifest:
     return {"name": name, "emptyDir": {"sizeLimit": size}}
 
 
+def memory_scratch(name: str, size: str) -> Manifest:
+    """Return a volume in memory: who overfills it is told so (ENOSPC), and nobody is evicted.
+
+    What is in it counts as memory of the container that wrote it.
+    """
+    return {"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
+
+
 def token_volume(name: str, secret: str, key: TokenKey) -> Manifest:
     """Return a volume with one token of a Secret, as the file ``token``."""
     return {

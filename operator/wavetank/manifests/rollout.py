@@ -40,6 +40,7 @@ from wavetank.manifests.pod import (
     Mount,
     PodSpec,
     container,
+    memory_scratch,
     pod_spec,
     resources,
     scratch,
@@ -56,6 +57,8 @@ BACKSTOP_SECONDS = 120
 _WORLD = Amounts(cpu=("50m", "1"), memory=("96Mi", "512Mi"), disk=("64Mi", "2Gi"))
 _AGENT = Amounts(cpu=("50m", "1"), memory=("64Mi", "512Mi"), disk=("64Mi", "1Gi"))
 _SOLUTION = Amounts(cpu=("50m", "1"), memory=("64Mi", "256Mi"), disk=("16Mi", "256Mi"))
+AGENT_TMP = "256Mi"
+"""The agent's /tmp, in memory: an eviction would make a failure of the cluster of its own doing."""
 _STATE = "1Gi"
 """The world's databases and the snapshot that is packed from them."""
 
@@ -233,7 +236,7 @@ def _volumes(pod: RolloutPod) -> list[Manifest]:
     volumes = [
         scratch("state", _STATE),
         scratch("world-tmp", TMP),
-        scratch("agent-tmp", TMP),
+        memory_scratch("agent-tmp", AGENT_TMP),
         token_volume("act-token", secret, TokenKey.ACT),
     ]
     if pod.agent.solution is not None:
