@@ -10,6 +10,7 @@ from wavetank.worlds import World
 from wavetank.worlds.grading.sql import SECONDS_PER_VERIFIER, SessionFacts
 from wavetank.worlds.session import ErrorKind
 
+MODULES = ("benchmarks", "worlds", "checks")
 PAGE = (Path(__file__).parents[2] / "docs" / "worlds.md").read_text()
 
 
@@ -58,3 +59,14 @@ def test_the_environment_is_what_the_wrapper_gives():
     source = inspect.getsource(wrapper)
 
     assert set(first_cells("variable")) == set(re.findall(r'"(WAVETANK_\w+)":', source))
+
+
+def test_the_reasons_of_ready_are_those_that_are_given():
+    folder = Path(__file__).parents[2] / "operator" / "wavetank" / "controller"
+    sources = "".join((folder / f"{name}.py").read_text() for name in MODULES)
+    table = PAGE.partition("\n| `Ready` | reason |")[2].split("\n\n")[0]
+    told = {word for row in table.splitlines() for word in re.findall(r"`([A-Z]\w+)`", row)}
+
+    given = set(re.findall(r'(?:NotChecked|Says)\(\s*"(?:Ready", \w+, ")?([A-Z]\w+)"', sources))
+    given |= set(re.findall(r'_say_faults\([^"]*"(\w+)"', sources))
+    assert told - {"Ready"} == given - {"Ready"}
