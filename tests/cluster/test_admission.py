@@ -56,6 +56,18 @@ GOOD = {
             )
         ]
     ),
+    "as many tasks as fit": a_benchmark(
+        world__tasks=[
+            a_task(
+                id=f"task_{n}",
+                prompt="p" * 500,
+                verifiers=[f"v{m}" for m in range(50)],
+                worlds=[{"alias": f"w{m}", "verifiers": ["a"]} for m in range(16)],
+            )
+            for n in range(500)
+        ],
+        world__verifiers=[{"name": f"v{n}", "sql": "SELECT 1"} for n in range(200)],
+    ),
     "rewards below zero": a_benchmark(
         scoring={"passThreshold": "0", "range": {"min": "-1", "max": "0.5"}}
     ),

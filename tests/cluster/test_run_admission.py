@@ -49,6 +49,13 @@ GOOD = {
             "resources": {"requests": {"cpu": "100m"}},
         },
     ),
+    "as many patterns and labels as fit": a_run(
+        tasks={"include": ["x" * 128] * 100, "exclude": ["y" * 128] * 100},
+        podOverrides={
+            "nodeSelector": {f"{'d' * 200}.io/{'n' * 60}{n}": "v" * 63 for n in range(20)},
+            "labels": {f"{'d' * 200}.io/{'n' * 60}{n}": "v" * 63 for n in range(20)},
+        },
+    ),
     "the longest name": a_run("r" * 200),
 }
 
@@ -308,6 +315,15 @@ async def test_what_may_change_may(client: Client, stored: Manifest, change: Man
     changed = await edit(client, stored, change)
 
     assert changed["metadata"]["name"] == "stored"
+
+
+async def test_the_largest_run_can_still_be_suspended(client: Client, namespace: str) -> None:
+    largest = {**GOOD["as many patterns and labels as fit"], "metadata": {"name": "largest"}}
+    run = await client.create(RUNS, namespace, largest)
+
+    changed = await edit(client, run, {"suspend": True})
+
+    assert changed["spec"] == {**run["spec"], "suspend": True}
 
 
 async def test_a_run_is_scaled_by_its_parallelism(client: Client, stored: Manifest) -> None:
