@@ -94,7 +94,9 @@ def _column(column: Field) -> str:
     if column.type is FieldType.BOOLEAN:
         parts.append(f"CHECK ({quoted(column.name)} IN (0, 1))")
     if column.type is FieldType.JSON:
-        parts.append(f"CHECK (json_valid({quoted(column.name)}))")
+        # Before SQLite 3.45 json_valid(NULL) is 0, not NULL.
+        name = quoted(column.name)
+        parts.append(f"CHECK ({name} IS NULL OR json_valid({name}))")
     if column.enum:
         allowed = ", ".join(_literal(encode(column, value)) for value in column.enum)
         parts.append(f"CHECK ({quoted(column.name)} IN ({allowed}))")

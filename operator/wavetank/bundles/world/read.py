@@ -29,6 +29,7 @@ from wavetank.bundles.world.schema import SCHEMA_FILE, read_schema
 from wavetank.bundles.world.tasks import OVERLAY_FILE, PlacedTask, read_overlay, read_tasks
 
 HANDLERS_FILE = "tools/handlers.py"
+_FOLDERS = ("schema", "data", "tools")
 
 _MAX_LINKS = 10
 """SQLite attaches at most 10 databases to one connection, and all worlds share a transaction."""
@@ -91,6 +92,9 @@ def _world(
     sink: Sink, root: Path, alias: str, config: Config, halves: Collection[Half]
 ) -> WorldBundle:
     prefix = f"linked/{alias}/" if alias else ""
+    for name in _FOLDERS:
+        if (root / name).exists() and not (root / name).is_dir():
+            Place(sink, prefix + name).fault("this is a file; it must be a folder.")
     entities, world = _entities(sink, root, prefix, config)
     handlers = root / HANDLERS_FILE
     if not handlers.is_file():
