@@ -74,7 +74,9 @@ def _names(built: object) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_the_object_is_exactly_the_golden_one(name: str) -> None:
-    assert EVERYTHING[name] == yaml.safe_load((GOLDEN / f"{name}.yaml").read_text())
+    assert EVERYTHING[name] == yaml.safe_load((GOLDEN / f"{name}.yaml").read_text()), (
+        "if the change is wanted: python -m wavetank.testing.created tests/unit/golden"
+    )
 
 
 @EVERY_OBJECT

@@ -1,7 +1,14 @@
-"""One of each object that the operator creates, for tests."""
+"""One of each object that the operator creates, for tests.
 
+``python -m wavetank.testing.created tests/unit/golden`` writes them anew after a wanted change.
+"""
+
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from wavetank.api.plan import Plan
 from wavetank.api.run import PodOverrides
@@ -135,3 +142,21 @@ EVERYTHING: dict[str, Manifest] = {
     "results": results_config_map(RUN, {"results.json": "{}"}),
 }
 """By what it is, as in ``tests/unit/golden``."""
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes what is there twice twice: anchors would make a golden file hard to read."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Never refer to an earlier value."""
+        return True
+
+
+def golden(name: str) -> str:
+    """Return one of the objects as it stands in its golden file."""
+    return yaml.dump(EVERYTHING[name], Dumper=_Plain, sort_keys=False, width=100)
+
+
+if __name__ == "__main__":
+    for each in EVERYTHING:
+        (Path(sys.argv[1]) / f"{each}.yaml").write_text(golden(each))
