@@ -46,6 +46,7 @@ class LedgerDamaged(BugError):
 def key_of(entry: Entry) -> str:
     """Return the key under which an entry lives.
 
+    >>> from wavetank.core.causes import Cause
     >>> key_of(Failure(AttemptKey(7, 2), Cause.EVICTED, "", 0.0))
     '7.a2'
     """

@@ -28,7 +28,7 @@ def sentences(entities: Sequence[Entity]) -> tuple[str, ...]:
     """Return what was inferred, one sentence for each table.
 
     >>> sentences([Entity("t", (Field("id", FieldType.STRING),), ("id",))])
-    ("t: key id; id string.",)
+    ('t: key id; id string.',)
     """
     return tuple(
         f"{each.name}: {'key ' + ', '.join(each.key) if each.key else 'no key'}; "
