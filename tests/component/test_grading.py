@@ -232,9 +232,30 @@ async def test_a_member_whose_snapshot_is_not_the_sealed_one_has_no_record(scene
     assert "2.1: /v1/runs/" in job.report.message
 
 
+async def test_a_message_stays_below_what_the_kubelet_keeps(
+    store: RunningStore, tmp_path: Path
+) -> None:
+    scene = Scene(store, tmp_path, write_bundle(tmp_path / "crm", DESK))
+    good = [await scene.member(n) for n in range(5)]
+    gone = [good[0].model_copy(update={"ordinal": n}) for n in range(10, 21)]
+    job = await scene.job(*good, *gone)
+
+    job.run()
+
+    assert job.report.n == 5
+    assert job.report.message.endswith("...")
+    assert len(job.message_file.read_bytes()) < 4096
+
+
 def of_another_task(snapshot: Path) -> None:
     session = json.loads((snapshot / "session.json").read_text())
     (snapshot / "session.json").write_text(json.dumps({**session, "task": "other"}))
+
+
+def with_half_a_character(snapshot: Path) -> None:
+    session = json.loads((snapshot / "session.json").read_text())
+    told = json.dumps({**session, "finalAnswer": "\ud800"})
+    (snapshot / "session.json").write_text(told)
 
 
 def without_session(snapshot: Path) -> None:
@@ -268,6 +289,18 @@ async def test_a_snapshot_that_cannot_be_graded_is_unscored(
     [found] = job.report.records or []
     assert (found.reward, found.cause) == (None, Cause.VERIFIER_FAILED)
     assert words in found.scores[0].message
+
+
+async def test_an_answer_that_is_no_text_does_not_keep_an_agent_from_being_graded(
+    store: RunningStore, tmp_path: Path
+) -> None:
+    main = desk(tmp_path / "crm", answered="SELECT final_answer = '?' FROM _session")
+    scene = Scene(store, tmp_path, main)
+    job = await scene.job(await scene.member(0, change=with_half_a_character))
+
+    job.run()
+
+    assert job.report.records == [record(job, 0, answered=1.0)]
 
 
 def changed(found: GradeRecord, **update: object) -> bytes:

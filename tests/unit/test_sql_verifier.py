@@ -38,7 +38,7 @@ def write_state(path: Path) -> Path:
             [
                 ("T-6", "open", 1, 0.25, '["vip", "late"]'),
                 ("T-7", "closed", 2, 0.5, "[]"),
-                ("T-8", "open", None, None, "null"),
+                ("T-8", "open", None, None, None),
             ],
         )
     return path
@@ -153,6 +153,17 @@ def test_a_file_that_is_no_database_is_refused_in_the_engines_words(tmp_path: Pa
         sql.opened(path, [TICKETS], SESSION),
     ):
         pass
+
+
+def test_an_entity_may_be_named_as_a_function_of_the_engine(tmp_path: Path) -> None:
+    entity = Entity("json_each", (Field("value", FieldType.INTEGER),))
+    path = tmp_path / "main.sqlite"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(definition(entity))
+        database.execute("INSERT INTO json_each VALUES (1)")
+
+    with sql.opened(path, [entity], SESSION) as state:
+        assert state.score("v", "SELECT value FROM json_each").value == 1.0
 
 
 SQL_VALUES = st.one_of(

@@ -36,8 +36,8 @@ class Job:
     folder: Path
     store: RunningStore
     spec: GradeSpec | CheckSpec
-    seconds: float = 60
-    """After which judge reports what there is."""
+    seconds: float | None = None
+    """After which judge reports what there is; None for its own default."""
 
     def __post_init__(self) -> None:
         for name in ("in", "out"):
@@ -62,15 +62,14 @@ class Job:
     def start_judge(self) -> Process:
         """Start the container that holds the token."""
         name = "WAVETANK_GRADE" if isinstance(self.spec, GradeSpec) else "WAVETANK_CHECK"
-        return self._start(
-            "judge",
-            **{
-                name: self.spec.canonical().decode(),
-                "WAVETANK_TOKEN_FILE": str(self.folder / "token"),
-                "WAVETANK_TERMINATION_LOG": str(self.message_file),
-                "WAVETANK_JUDGE_SECONDS": str(self.seconds),
-            },
-        )
+        environment = {
+            name: self.spec.canonical().decode(),
+            "WAVETANK_TOKEN_FILE": str(self.folder / "token"),
+            "WAVETANK_TERMINATION_LOG": str(self.message_file),
+        }
+        if self.seconds is not None:
+            environment["WAVETANK_JUDGE_SECONDS"] = str(self.seconds)
+        return self._start("judge", **environment)
 
     def start_grade(self) -> Process:
         """Start the container that runs verifiers."""

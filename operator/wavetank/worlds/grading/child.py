@@ -123,10 +123,13 @@ class Child:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a child, also of one that has just ended."""
+    """Return the CPU time of a child, also of one that has just ended; 0 where nobody can tell."""
     # How the kernel numbers the CPU clock of a process: MAKE_PROCESS_CPUCLOCK and CPUCLOCK_SCHED
     # in https://git.kernel.org/torvalds/c/v6.6/source/include/linux/posix-timers.h
-    return time.clock_gettime((~pid << 3) | 2)
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return 0.0
 
 
 def _has_ended(pid: int, seconds: float) -> bool:

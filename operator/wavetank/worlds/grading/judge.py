@@ -29,8 +29,9 @@ from wavetank.worlds.grading.fetch import FetchError, fetch_bundles, fetch_membe
 from wavetank.worlds.grading.settings import JudgeSettings, judge_settings
 from wavetank.worlds.grading.sql import BUSY_FACTOR, printable
 
-_MESSAGE = 1000
-"""Characters of a report's message."""
+_MESSAGE = 800
+"""Characters of a report's message. As ASCII in JSON, escapes included, they stay below 1,600
+bytes: with the records less than the 4,096 of which the kubelet keeps the tail only."""
 _IDLE_SECONDS = 120
 """On top of a verifier's time on a busy node: how long grade may show no progress."""
 _NOTHING = digest_of(b"")
@@ -161,12 +162,16 @@ def _report(records: Sequence[GradeRecord], problems: Sequence[str]) -> GradeRep
         sha256=document.digest(),
         n=len(records),
         records=document.records if fits else None,
-        message=printable("; ".join(problems), _MESSAGE),
+        message=_words("; ".join(problems)),
     )
 
 
 def _no_check(cause: Cause, message: str) -> CheckReport:
-    return CheckReport(sha256=_NOTHING, cause=cause, message=printable(message, _MESSAGE))
+    return CheckReport(sha256=_NOTHING, cause=cause, message=_words(message))
+
+
+def _words(text: str) -> str:
+    return printable(text.encode("ascii", "backslashreplace").decode(), _MESSAGE)
 
 
 async def run(settings: JudgeSettings) -> None:

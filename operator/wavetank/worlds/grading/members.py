@@ -1,9 +1,9 @@
 """Asks the verifiers of a benchmark about the end state of one session, in child processes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from wavetank.api.wire import Score
@@ -12,7 +12,6 @@ from wavetank.worlds.grading.child import Child, Ending, How, Limits, Send
 from wavetank.worlds.grading.sql import (
     BUSY_FACTOR,
     SECONDS_PER_VERIFIER,
-    EndState,
     SessionFacts,
     StateError,
     failed,
@@ -129,30 +128,22 @@ def _limits(seconds: float) -> Limits:
 
 
 def _answer(questions: Sequence[Question], states: States, seconds: float, send: Send) -> None:
-    """Ask every question and send its score; an empty line means that a state was opened."""
-    with ExitStack() as stack:
-        open_states: dict[str, EndState | str] = {}
-        for question in questions:
-            if question.alias not in open_states:
-                open_states[question.alias] = _enter(stack, states, question.alias, seconds)
+    """Ask every question and send its score; an empty line means that a state was opened.
+
+    Questions to one world stand together, and one state is open at a time: memory is limited.
+    """
+    for alias, asked in groupby(questions, key=lambda question: question.alias):
+        rest = list(asked)
+        try:
+            with opened(
+                states.files[alias], states.entities[alias], states.session, seconds
+            ) as state:
                 send(b"")
-            state = open_states[question.alias]
-            if isinstance(state, str):
-                score = failed(question.name, state)
-            else:
-                score = state.score(question.name, question.statement, seconds)
-            send(score.canonical())
-
-
-def _enter(stack: ExitStack, states: States, alias: str, seconds: float) -> EndState | str:
-    """Return the opened state of a world, or why there is none."""
-    state: AbstractContextManager[EndState] = opened(
-        states.files[alias], states.entities[alias], states.session, seconds
-    )
-    try:
-        return stack.enter_context(state)
-    except StateError as error:
-        return str(error)
+                for question in rest:
+                    send(state.score(question.name, question.statement, seconds).canonical())
+        except StateError as error:
+            for question in rest:
+                send(failed(question.name, str(error)).canonical())
 
 
 def _unanswered(name: str, ending: Ending | None, seconds: float) -> Score:

@@ -167,9 +167,9 @@ def opened(
             words = words or "out of memory"
             raise StateError(f"the end state cannot be read: {words}") from error
         _add_session(database, session)
-        _close_down(database)
-        names = {entity.name.lower() for entity in entities} | {SESSION_TABLE} | TABLE_FUNCTIONS
-        yield EndState(database, frozenset(names))
+        tables = frozenset(entity.name.lower() for entity in entities) | {SESSION_TABLE}
+        _close_down(database, tables)
+        yield EndState(database, tables | TABLE_FUNCTIONS)
 
 
 def _connect() -> sqlite3.Connection:
@@ -254,8 +254,8 @@ def _add_session(database: sqlite3.Connection, session: SessionFacts) -> None:
     )
 
 
-def _close_down(database: sqlite3.Connection) -> None:
-    for function in sorted(TABLE_FUNCTIONS):
+def _close_down(database: sqlite3.Connection, tables: frozenset[str]) -> None:
+    for function in sorted(TABLE_FUNCTIONS - tables):
         # Known from here on: a first use declares them by a write that the authorizer refuses.
         database.execute(f"SELECT 1 FROM {function}('[]')").fetchall()  # noqa: S608 - constants
     database.execute("PRAGMA query_only = ON")
