@@ -1,0 +1,1 @@
+"""The ``wavetank`` command. Modules of commands are loaded when called: ``--help`` stays quick."""
