@@ -1,7 +1,8 @@
 """A real store for tests: its own process, a free port, a key, and clients that hold tokens."""
 
-import re
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -31,7 +32,7 @@ class RunningStore:
         self.key_file.write_bytes(self.public_pem)
         self._log_file = folder.with_name(f"{folder.name}.log")
         self._settings = {f"WAVETANK_STORE_{name.upper()}": text for name, text in settings.items()}
-        self._port = "0"
+        self._port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -62,15 +63,14 @@ class RunningStore:
             "WAVETANK_STORE_DIR": str(self.folder),
             "WAVETANK_PUBLIC_KEY_FILE": str(self.key_file),
             "WAVETANK_STORE_HOST": "127.0.0.1",
-            "WAVETANK_STORE_PORT": self._port,
+            "WAVETANK_STORE_LISTEN_PORT": str(self._port),
             **self._settings,
         }
         with self._log_file.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "wavetank.store"], env=environment, stdout=log, stderr=log
             )
-        line = self.wait_for_line("running on http://")
-        self._port = re.sub(r".*http://[^:]*:(\d+).*", r"\1", line.strip())
+        self.wait_for_line("running on http://")
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and return the exit code."""
@@ -99,6 +99,15 @@ class RunningStore:
     def client(self, grants: Sequence[Grant] = EVERYTHING) -> StoreClient:
         """Return a client; by default one that may do everything."""
         return StoreClient(self.url, self.token(grants))
+
+
+def _free_port() -> int:
+    """Return a port below those that outgoing connections get: it is still free at a restart."""
+    while True:
+        port = 20000 + secrets.randbelow(12000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 @contextmanager
