@@ -74,7 +74,7 @@ class Checker:
             name = body["metadata"]["name"]
             found = self._shell.jobs.objects.get(ObjectName(request.owner.namespace, name))
             if found is None:
-                return await self._start(request, name, body, problem)
+                return await self._start(request, body, problem)
             outcome = await self._outcome(request, found)
             if isinstance(outcome, Checked | NotChecked):
                 return outcome
@@ -102,14 +102,14 @@ class Checker:
             ),
         )
 
-    async def _start(self, request: Request, name: str, body: Manifest, problem: str) -> NotChecked:
+    async def _start(self, request: Request, body: Manifest, problem: str) -> NotChecked:
         owner, spec = request.owner, request.spec
         grants = [
             *get_bundles([*spec.bundles.agent, *spec.bundles.grader, *spec.bundles.solutions]),
             create(f"/v1/checks/{owner.uid}/{spec.generation}"),
         ]
         token = self._storage.token(grants, timedelta(hours=1))
-        secret = check_token_secret(owner, name, token)
+        secret = check_token_secret(owner, token)
         client = self._shell.client
         await client.apply(SECRETS, owner.namespace, secret["metadata"]["name"], secret)
         try:

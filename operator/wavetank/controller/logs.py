@@ -67,8 +67,8 @@ def set_up(log_format: LogFormat, level: str) -> None:
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonFormatter() if log_format is LogFormat.JSON else TextFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    # kopf tells of every event that it hands over; what matters of it is a warning.
-    for name in ("kopf", "aiohttp.access", "asyncio"):
+    # kopf tells of every event that it hands over, httpx of every request: their warnings matter.
+    for name in ("kopf", "aiohttp.access", "asyncio", "httpx", "httpcore"):
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelName(level)))
 
 

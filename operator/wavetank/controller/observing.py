@@ -93,6 +93,7 @@ async def observe(
     vanished = await _vanished(memory, {pod.key for pod in pods}, sources.store)
     jobs = [await _job(memory, job, children.verifier_pods, sources) for job in children.jobs]
     _note_ended(memory, pods, now)
+    _note_images(memory, (*children.rollouts, *children.verifier_pods))
     return RunSeen(
         total=len(memory.plan.tasks) * run.spec.k,
         limits=limits_of(run),
@@ -124,20 +125,22 @@ def _pods(memory: RunMemory, raw: Sequence[Manifest], now: float) -> list[PodSee
             del memory.created[key]
         else:
             found[key] = made.pod
-    _note_images(memory, found.values())
     return [snapshots.pod_seen(pod, key, memory.uid) for key, pod in sorted(found.items())]
 
 
 def _note_images(memory: RunMemory, pods: Iterable[Manifest]) -> None:
-    if memory.images.world and memory.images.agent:
+    """Keep the digests of the images that Pods were first seen to run."""
+    known = memory.images
+    if known.world and known.agent and known.verifier:
         return
     for pod in pods:
         ids = snapshots.image_ids(pod)
-        if "world" in ids and "agent" in ids:
-            memory.images = ResolvedImages(
-                world=ids["world"], agent=ids["agent"], verifier=memory.images.verifier
-            )
-            return
+        known = ResolvedImages(
+            world=known.world or ids.get("world"),
+            agent=known.agent or ids.get("agent"),
+            verifier=known.verifier or ids.get("judge"),
+        )
+    memory.images = known
 
 
 async def _vanished(

@@ -54,7 +54,8 @@ def waiting_status(run: Run, reason: str, message: str, now: str) -> RunStatus:
         Says("Complete", False, reason),
         Says("Failed", False, reason),
         Says("Suspended", run.spec.suspend, "Suspended" if run.spec.suspend else "NotSuspended"),
-        Says("Progressing", False, reason, message),
+        # It does: the Benchmark's own check goes on, and this Run will start by itself.
+        Says("Progressing", True, reason, message),
     ]
     return RunStatus(
         conditions=merged(run.status.conditions, says, run.metadata.generation, now),

@@ -96,9 +96,12 @@ def check_job_name(name: str, uid: str, subject: str, try_number: int) -> str:
     return f"{prefix_of(name, uid)}-c-{digest}"
 
 
-def check_token_name(job_name: str) -> str:
-    """Return the name of the Secret with the token of one check Job."""
-    return f"{job_name}-token"
+def check_token_name(name: str, uid: str) -> str:
+    """Return the name of the Secret with the token of a World's or Benchmark's checks.
+
+    One for all of an object's checks, so that none is left behind: it goes with the object.
+    """
+    return f"{prefix_of(name, uid)}-check-token"
 
 
 def plan_name(run_name: str) -> str:

@@ -139,9 +139,9 @@ def tokens_secret(run: RunOwner, tokens: Mapping[TokenKey, str]) -> Manifest:
     return _secret(metadata(run, Component.TOKENS, tokens_name(run.name)), tokens)
 
 
-def check_token_secret(owner: CheckOwner, job_name: str, token: str) -> Manifest:
-    """Return the Secret with the token of one check Job."""
-    name = check_token_name(job_name)
+def check_token_secret(owner: CheckOwner, token: str) -> Manifest:
+    """Return the Secret with the token of the check that is made now."""
+    name = check_token_name(owner.name, owner.uid)
     return _secret(metadata(owner, Component.TOKENS, name), {TokenKey.GRADE: token})
 
 

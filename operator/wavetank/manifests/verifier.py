@@ -101,7 +101,7 @@ class CheckJob:
 
     @property
     def name(self) -> str:
-        """Return the Job's name, which its token's Secret is named after."""
+        """Return the Job's name."""
         return check_job_name(self.owner.name, self.owner.uid, self.spec.digest(), self.try_number)
 
 
@@ -128,7 +128,7 @@ def check_job(job: CheckJob) -> Manifest:
     }
     meta = metadata(job.owner, Component.CHECK, job.name, notes)
     env = {CHECK_ENV: job.spec.canonical().decode()}
-    pod = _pod(job.grading, env, check_token_name(job.name))
+    pod = _pod(job.grading, env, check_token_name(job.owner.name, job.owner.uid))
     return _job(meta, pod, job.grading.overrides)
 
 

@@ -136,7 +136,7 @@ EVERYTHING: dict[str, Manifest] = {
     ),
     "check-job": check_job(a_check_job()),
     "tokens": tokens_secret(RUN, dict.fromkeys(TokenKey, "signed")),
-    "check-token": check_token_secret(WORLD, a_check_job().name, "signed"),
+    "check-token": check_token_secret(WORLD, "signed"),
     "plan": plan_config_map(RUN, a_plan()),
     "ledger": ledger_config_map(RUN, 0, 1, {"112": "{}"}),
     "results": results_config_map(RUN, {"results.json": "{}"}),
