@@ -54,11 +54,12 @@ class Resync:
         """Objects whose list differs from this told version, and since when."""
         self._lost: set[Key] = set()
         self._states: dict[Key, str] = {}
-        self._list_at = {kind.plural: _now() for kind in OWN_KINDS}
+        self._heard = {kind.plural: _now() for kind in OWN_KINDS}
 
     def tell(self, resource: Resource, event: str | None, item: Manifest) -> None:
         """Take an event of the watch and enqueue its object."""
         key = _key(resource, item)
+        self._heard[resource.plural] = _now()
         if event == "DELETED":
             self._forget(key)
         else:
@@ -68,9 +69,9 @@ class Resync:
         self._count_states()
 
     def ages(self) -> dict[str, float]:
-        """Return for how many seconds each of our kinds could not be listed."""
+        """Return for how many seconds neither event nor list of each of our kinds came."""
         now = _now()
-        return {plural: now - at for plural, at in self._list_at.items()}
+        return {plural: now - at for plural, at in self._heard.items()}
 
     def complaints(self) -> Sequence[str]:
         """Return which objects changed without an event, as of the last resync."""
@@ -88,7 +89,7 @@ class Resync:
 
     async def _resync(self, resource: Resource, spread_seconds: float) -> None:
         listing = await self._client.list(resource, self._namespace)
-        self._list_at[resource.plural] = _now()
+        self._heard[resource.plural] = _now()
         items = {_key(resource, item): item for item in listing.items}
         for key in [k for k in self._listed if k.kind == resource.kind and k not in items]:
             self._forget(key)

@@ -31,7 +31,7 @@ _log = get_logger(__name__)
 Clock = Callable[[], datetime]
 
 _DRAIN_SECONDS = 15.0
-"""Looks that run get so long to end; with kopf's own seconds it stays under the Pod's 30."""
+"""Looks that run get so long to end; with kopf's seconds it stays under a Pod's grace of 30."""
 
 _STUCK_SECONDS = 600.0
 """A look is cancelled long before; one that runs on ignores even that."""
@@ -169,6 +169,8 @@ class _Operator:
         return not self._stop.is_set()
 
     async def _until_stopped(self, client: Client, make_reconcilers: MakeReconcilers) -> None:
+        """Start the parts one after another, be ready until stopped, let running looks end."""
+        settings = self._settings
         self._missing = ["the first list of Pods and Jobs"]
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -177,50 +179,37 @@ class _Operator:
             ]
             if await self._comes(self._jobs.synced) and await self._comes(self._pods.synced):
                 self._reconcilers = make_reconcilers(self._shell(client))
-                resync = self._resync.run(self._settings.resync_seconds)
+                started = asyncio.Event()
+                own_kinds = watch_own_kinds(
+                    client.transport.connection,
+                    settings.watch_namespace,
+                    self._resync.tell,
+                    started,
+                )
                 tasks += [
                     group.create_task(self._queue.run(), name="queue"),
-                    group.create_task(resync, name="resync"),
+                    group.create_task(self._resync.run(settings.resync_seconds), name="resync"),
+                    group.create_task(own_kinds, name="watch own kinds"),
                 ]
-                await self._follow_own_kinds(client, group)
+                if await self._comes(started):
+                    self._missing = []
+                    _log.info("operator is ready")
+                    await self._stop.wait()
+            self._missing = ["stopping"]
+            if not await self._queue.drain(_DRAIN_SECONDS):
+                _log.warning("looks were cut off", seconds=_DRAIN_SECONDS)
             for task in tasks:
                 task.cancel()
 
-    async def _follow_own_kinds(self, client: Client, group: asyncio.TaskGroup) -> None:
-        """Be ready until stopped (or kopf ends), then let running looks end, and stop kopf."""
-        ready, end = asyncio.Event(), asyncio.Event()
-        # kopf comes last: when it ends, it cancels every task that is younger than itself.
-        await asyncio.sleep(0)
-        kopf = group.create_task(
-            watch_own_kinds(
-                client.transport.connection,
-                self._settings.watch_namespace,
-                self._resync.tell,
-                ready=ready,
-                stop=end,
-            ),
-            name="watch own kinds",
-        )
-        if await self._comes(ready, kopf):
-            self._heed_signals()  # kopf has taken them
-            self._missing = []
-            _log.info("operator is ready")
-            await self._comes(asyncio.Event(), kopf)
-        self._missing = ["stopping"]
-        if not await self._queue.drain(_DRAIN_SECONDS):
-            _log.warning("looks were cut off", seconds=_DRAIN_SECONDS)
-        end.set()
-        await kopf
-
-    async def _comes(self, event: asyncio.Event, *others: asyncio.Task[None]) -> bool:
-        """Wait for an event; False when the operator is stopped or another task ends first."""
+    async def _comes(self, event: asyncio.Event) -> bool:
+        """Wait for an event; False when the operator is stopped first."""
         waits = [asyncio.ensure_future(e.wait()) for e in (event, self._stop)]
         try:
-            await asyncio.wait([*waits, *others], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
-        return event.is_set() and not self._stop.is_set()
+        return not self._stop.is_set()
 
     def _shell(self, client: Client) -> Shell:
         return Shell(
