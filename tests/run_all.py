@@ -5,6 +5,7 @@ then. What was started here is stopped before pytest prints its summary; ``KEEP=
 and a cluster that was up before is left alone. Further arguments go to pytest.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -46,6 +47,10 @@ class ClusterForTests:
             self.must(session, "start")
         self.must(session, "images")
         self.must(session, "build-helm")
+        # The kubectl and helm that fit this cluster, before any that the machine has.
+        programs = [json.loads(answer_of("status", "--json"))["kubectl"], answer_of("build-helm")]
+        folders = [str(Path(program).parent) for program in programs]
+        os.environ["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
 
     def must(self, session: pytest.Session, command: str) -> None:
         if self.call(session, command) != 0:
@@ -70,6 +75,11 @@ class ClusterForTests:
                 seconds = time.monotonic() - started
                 print(f"{CLUSTER.name} {command}: {seconds:.0f} s", flush=True)
         return ended.returncode
+
+
+def answer_of(*command: str) -> str:
+    asked = subprocess.run([sys.executable, CLUSTER, *command], capture_output=True, check=True)
+    return asked.stdout.decode().strip()
 
 
 def main(arguments: list[str]) -> int:
