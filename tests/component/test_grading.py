@@ -15,6 +15,10 @@ from wavetank.testing.grading import SEAL, Job, Scene, wait_until
 from wavetank.testing.store import RunningStore, running_store
 
 CLOSE = ("", "UPDATE crm_tickets SET status = 'closed' WHERE id = 'T-7'")
+ENDLESS_IF_CLOSED = (
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n "
+    "WHERE EXISTS (SELECT 1 FROM crm_tickets WHERE status = 'closed')) SELECT COUNT(*) = 1 FROM n"
+)
 POST = ("slack", "INSERT INTO messages VALUES (2, '#security', 'locked')")
 
 
@@ -141,12 +145,7 @@ async def test_a_verifier_that_cannot_be_interrupted_costs_its_own_score_only(
 async def test_a_grade_that_is_killed_leaves_what_it_finished(
     store: RunningStore, tmp_path: Path
 ) -> None:
-    main = desk(
-        tmp_path / "crm",
-        endless_if_closed="WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n "
-        "WHERE EXISTS (SELECT 1 FROM crm_tickets WHERE status = 'closed')) "
-        "SELECT COUNT(*) = 1 FROM n",
-    )
+    main = desk(tmp_path / "crm", endless_if_closed=ENDLESS_IF_CLOSED)
     scene = Scene(store, tmp_path, main)
     members = [await scene.member(n, [CLOSE] * (n == 1)) for n in range(3)]
     job = await scene.job(*members, seconds=60)
@@ -159,6 +158,24 @@ async def test_a_grade_that_is_killed_leaves_what_it_finished(
     assert judge.wait(timeout=20) == 0
     assert job.report.records == [record(job, 0, endless_if_closed=1.0)]
     assert job.report.message == "grade died"
+
+
+async def test_a_child_that_is_killed_costs_its_member_only(
+    store: RunningStore, tmp_path: Path
+) -> None:
+    main = desk(tmp_path / "crm", endless_if_closed=ENDLESS_IF_CLOSED)
+    scene = Scene(store, tmp_path, main)
+    members = [await scene.member(n, [CLOSE] * (n == 1)) for n in range(3)]
+    job = await scene.job(*members, seconds=60)
+
+    judge, grade = job.start_judge(), job.start_grade()
+    wait_until((job.outbox / "0.1.json").exists)
+    children = Path(f"/proc/{grade.pid}/task/{grade.pid}/children")
+    wait_until(lambda: bool(children.read_text()))
+    os.kill(int(children.read_text().split()[0]), signal.SIGKILL)
+
+    assert (grade.wait(timeout=30), judge.wait(timeout=20)) == (0, 0)
+    assert job.report.records == [record(job, n, endless_if_closed=1.0) for n in (0, 2)]
 
 
 async def test_a_judge_that_is_told_to_stop_reports_what_is_finished(
