@@ -24,7 +24,7 @@ class Settings:
     host: str = "0.0.0.0"  # noqa: S104 - Pods reach it by its Service
     """WAVETANK_STORE_HOST."""
     port: int = 8081
-    """WAVETANK_STORE_PORT; 0 takes a free one."""
+    """WAVETANK_STORE_LISTEN_PORT; 0 takes a free one."""
     max_object_bytes: int = 1024 * MIB
     """WAVETANK_STORE_MAX_OBJECT_BYTES: largest bundle, snapshot or log."""
     min_free_bytes: int = 64 * MIB
@@ -61,7 +61,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         public_key_file=Path(text("WAVETANK_PUBLIC_KEY_FILE")),
         url=environment.get("WAVETANK_STORE_URL", ""),
         host=environment.get("WAVETANK_STORE_HOST", "") or Settings.host,
-        port=number("WAVETANK_STORE_PORT", Settings.port),
+        port=number("WAVETANK_STORE_LISTEN_PORT", Settings.port),
         max_object_bytes=number("WAVETANK_STORE_MAX_OBJECT_BYTES", Settings.max_object_bytes),
         min_free_bytes=number("WAVETANK_STORE_MIN_FREE_BYTES", Settings.min_free_bytes),
         idle_seconds=number("WAVETANK_STORE_IDLE_SECONDS", Settings.idle_seconds),
