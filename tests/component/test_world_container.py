@@ -276,7 +276,7 @@ async def test_a_world_that_cannot_be_opened_says_why_and_never_gets_healthy(
     assert message is not None
     assert message.cause is Cause.WORLD_FAILED
     assert words in message.message
-    assert "running on" not in world.log
+    assert "serving url" not in world.log
 
 
 async def test_a_token_without_a_grant_for_the_bundles_is_a_failed_world(

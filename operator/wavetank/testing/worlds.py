@@ -80,7 +80,7 @@ class RunningWorld:
     @property
     def url(self) -> str:
         """Base URL; known once it listens."""
-        found = re.search(r"running on (http://127\.0\.0\.1:\d+)", self.log)
+        found = re.search(r"serving url=(http://127\.0\.0\.1:\d+)", self.log)
         if not found:
             raise RuntimeError("the world does not listen")
         return found[1]
@@ -103,7 +103,7 @@ class RunningWorld:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "wavetank.worlds"], env=environment, stdout=log, stderr=log
             )
-        wait_until(lambda: "running on http" in self.log or self.ended())
+        wait_until(lambda: "serving url" in self.log or self.ended())
 
     def ended(self) -> bool:
         """Return whether the process has ended."""

@@ -24,7 +24,7 @@ from wavetank.worlds.keeper import Keeper
 from wavetank.worlds.opening import open_folders
 from wavetank.worlds.sealing import MessageFile, StoreSealer, world_failed
 from wavetank.worlds.server import create_app, failed_app
-from wavetank.worlds.serving import Server, make_server
+from wavetank.worlds.serving import Server
 from wavetank.worlds.session import Opening, Session
 from wavetank.worlds.settings import Settings
 
@@ -66,8 +66,9 @@ async def run(settings: Settings) -> int:
 async def _serve(
     app: Starlette, settings: Settings, stopping: asyncio.Event, keeper: Keeper | None = None
 ) -> None:
-    server = make_server(app, settings.host, settings.port)
-    serving = asyncio.create_task(server.serve())
+    server = Server(app, settings.host, settings.port)
+    _LOG.info("serving url=%s", server.url)
+    serving = asyncio.create_task(server.run_until_told())
     told = asyncio.create_task(_stop(server, stopping, keeper))
     await serving
     stopping.set()

@@ -8,6 +8,7 @@ import json
 import logging
 import shutil
 import sqlite3
+from dataclasses import dataclass
 from pathlib import Path
 
 import zstandard
@@ -52,6 +53,16 @@ def world_failed(text: str) -> WorldMessage:
     return WorldMessage(cause=Cause.WORLD_FAILED, message=text[:_MESSAGE_LENGTH])
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """Whose session is sealed."""
+
+    run: str
+    """UID of the Run."""
+    ordinal: int
+    attempt: int
+
+
 class StoreSealer:
     """Seals into the store, trying again while it is away."""
 
@@ -62,6 +73,7 @@ class StoreSealer:
         self._store = store
         self._message = message
         self._folder = folder
+        self._attempt = Attempt(spec.run, spec.ordinal, spec.attempt)
         self._prefix = f"/v1/runs/{spec.run}/{spec.ordinal}/{spec.attempt}"
 
     async def seal(self, session: Session, ended: Ended) -> WorldMessage:
@@ -71,8 +83,8 @@ class StoreSealer:
         except (OSError, sqlite3.Error) as error:  # for instance a full disk
             message = world_failed(f"the end state cannot be written: {error}")
         else:
-            seal = self._sealed(session, ended, snapshot)
-            message = await self._put(seal, snapshot, self._last_try(session))
+            message = sealed(self._attempt, session, ended, snapshot)
+            message = await self._put(message, snapshot, self._last_try(session))
         self._message.write(message)
         _LOG.info("end end=%s cause=%s message=%r", ended.end, message.cause, message.message)
         return message
@@ -84,11 +96,14 @@ class StoreSealer:
         except (StoreUnavailable, StoreRefused) as error:
             _LOG.warning("agent-log is not kept error=%r", str(error))
 
-    async def _put(self, seal: Seal, snapshot: bytes, last_try: float) -> WorldMessage:
+    async def _put(self, message: WorldMessage, snapshot: bytes, last_try: float) -> WorldMessage:
+        """Put both, and return the message, or another if that cannot be done."""
+        seal = message.seal.canonical() if message.seal else b""
+
         async def once() -> None:
             try:
                 await self._store.put(f"{self._prefix}/snapshot", snapshot)
-                await self._store.put(f"{self._prefix}/seal", seal.canonical())
+                await self._store.put(f"{self._prefix}/seal", seal)
             except StoreUnavailable as error:
                 # In case this process is ended before the store is back.
                 self._message.write(_unavailable(error))
@@ -100,7 +115,7 @@ class StoreSealer:
             return _unavailable(error)
         except StoreRefused as error:
             return world_failed(f"the end state cannot be kept: {error}")
-        return WorldMessage(seal=seal, seal_digest=seal.digest())
+        return message
 
     def _last_try(self, session: Session) -> float:
         """Return when to give up, on the loop's clock."""
@@ -109,24 +124,27 @@ class StoreSealer:
             seconds += max(0.0, (session.deadline - session.stopped_at).total_seconds())
         return asyncio.get_running_loop().time() + seconds
 
-    def _sealed(self, session: Session, ended: Ended, snapshot: bytes) -> Seal:
-        stopped = session.stopped_at
-        if stopped is None:
-            raise RuntimeError("a session is stopped before it is sealed")
-        return Seal(
-            run=self._spec.run,
-            ordinal=self._spec.ordinal,
-            attempt=self._spec.attempt,
-            task=self._spec.task,
-            end=ended.end,
-            reason=ended.report.reason[:_REASON_LENGTH],
-            exit_code=ended.report.exit_code,
-            snapshot=digest_of(snapshot),
-            snapshot_bytes=len(snapshot),
-            calls=session.trajectory.calls,
-            started_at=wire_time(session.started_at) if session.started_at else None,
-            ended_at=wire_time(stopped),
-        )
+
+def sealed(attempt: Attempt, session: Session, ended: Ended, snapshot: bytes) -> WorldMessage:
+    """Return the message with the seal of a stopped session."""
+    stopped = session.stopped_at
+    if stopped is None:
+        raise RuntimeError("a session is stopped before it is sealed")
+    seal = Seal(
+        run=attempt.run,
+        ordinal=attempt.ordinal,
+        attempt=attempt.attempt,
+        task=session.opening.task.id,
+        end=ended.end,
+        reason=ended.report.reason[:_REASON_LENGTH],
+        exit_code=ended.report.exit_code,
+        snapshot=digest_of(snapshot),
+        snapshot_bytes=len(snapshot),
+        calls=session.trajectory.calls,
+        started_at=wire_time(session.started_at) if session.started_at else None,
+        ended_at=wire_time(stopped),
+    )
+    return WorldMessage(seal=seal, seal_digest=seal.digest())
 
 
 def packed(session: Session, ended: Ended, folder: Path) -> bytes:

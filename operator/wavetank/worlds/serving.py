@@ -1,6 +1,7 @@
 """Serving an application until it is told to stop, with the signals in our hands, not uvicorn's."""
 
 import contextlib
+import socket
 from collections.abc import Iterator
 
 import uvicorn
@@ -13,34 +14,35 @@ _KEEP_ALIVE_SECONDS = 120
 
 
 class Server(uvicorn.Server):
-    """A server that leaves signals alone; set ``should_exit`` to end it."""
+    """Serves on one socket and leaves signals alone; set ``should_exit`` to end it."""
+
+    def __init__(self, app: Starlette, host: str, port: int) -> None:
+        """Listen; requests wait until ``run_until_told`` takes them.
+
+        Raises:
+            OSError: When the port is taken.
+        """
+        super().__init__(
+            uvicorn.Config(
+                app,
+                loop="asyncio",
+                http="h11",
+                ws="none",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            )
+        )
+        self._socket = socket.create_server((host, port))
+        self.url = f"http://{host}:{self._socket.getsockname()[1]}"
+
+    async def run_until_told(self) -> None:
+        """Serve until ``should_exit``."""
+        await self.serve(sockets=[self._socket])
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Capture none: SIGTERM has to seal the session first."""
         yield
-
-    @property
-    def port(self) -> int:
-        """The port that is listened on; known once ``started``."""
-        port: int = self.servers[0].sockets[0].getsockname()[1]
-        return port
-
-
-def make_server(app: Starlette, host: str, port: int) -> Server:
-    """Return a server; its ``serve()`` runs until ``should_exit``."""
-    return Server(
-        uvicorn.Config(
-            app,
-            host=host,
-            port=port,
-            loop="asyncio",
-            http="h11",
-            ws="none",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        )
-    )
