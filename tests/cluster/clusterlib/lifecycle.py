@@ -1,12 +1,10 @@
 """Starting the cluster and telling how it is."""
 
-import fcntl
 import http.client
 import json
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from clusterlib import (
     programs,
     settings,
     shell,
+    teardown,
 )
 from clusterlib.processes import Program
 from clusterlib.settings import Settings
@@ -47,9 +46,10 @@ def start(folders: Settings) -> None:
         )
     packages.install()
     build.build(folders)
-    with locked(folders):
+    with teardown.one_at_a_time(folders):
         progress = shell.Progress("Starting the cluster")
         _refuse_another_cluster(folders)
+        _clean_up_after_a_crash(folders, progress)
         certificates.make(folders)
         config.write(folders)
         started = _start_programs(folders, progress)
@@ -59,15 +59,6 @@ def start(folders: Settings) -> None:
         _wait_for_node(folders, progress)
         _run_first_pod(folders, progress)
         progress.done("the node is Ready and ran a Pod")
-
-
-@contextmanager
-def locked(folders: Settings) -> Iterator[None]:
-    """Let one command at a time change the cluster."""
-    folders.state.mkdir(parents=True, exist_ok=True)
-    with (folders.state / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def status(folders: Settings) -> dict[str, Any]:
@@ -96,6 +87,14 @@ def _refuse_another_cluster(folders: Settings) -> None:
             f"{settings.BRIDGE}), and it was not started with the state folder '{folders.state}'. Stop that one first; "
             f"if it was a cluster of this tool, with 'cluster.py --state ITS_FOLDER stop'."
         )
+
+
+def _clean_up_after_a_crash(folders: Settings, progress: shell.Progress) -> None:
+    """Begin anew where every program is dead but the machine was not cleaned, as after a killed CI job."""
+    was_started = (folders.state / "sysctls.json").exists()
+    if was_started and not any(processes.is_running(folders, name) for name in programs.NAMES):
+        progress.update("cleaning up after a cluster that was killed")
+        teardown.clean(folders, progress)
 
 
 def _start_programs(folders: Settings, progress: shell.Progress) -> bool:

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from clusterlib import shell
+from clusterlib import shell, wheels
 
 _PACKAGES = {
     "buildah": "buildah",
@@ -24,7 +24,10 @@ _PACKAGES = {
 
 def missing() -> list[str]:
     """Return the Debian packages that the cluster needs and this machine lacks, sorted."""
-    return sorted(package for probe, package in _PACKAGES.items() if not _is_there(probe))
+    wanted = {package for probe, package in _PACKAGES.items() if not _is_there(probe)}
+    if wheels.python_with_pip() is None:
+        wanted.add("python3-pip")
+    return sorted(wanted)
 
 
 def install() -> None:

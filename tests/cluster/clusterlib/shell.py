@@ -4,6 +4,7 @@ Everything that is said goes to standard error, so that standard output stays fr
 """
 
 import contextlib
+import fcntl
 import os
 import re
 import subprocess
@@ -155,6 +156,19 @@ def wait_until(what: str, ready: Callable[[], bool], seconds: float) -> None:
             raise ClusterToolError(f"{what}: not within {seconds:.0f} s.")
         time.sleep(pause)
         pause = min(pause * 1.5, 0.5)
+
+
+@contextlib.contextmanager
+def locked(file: Path, waiting: str) -> Iterator[None]:
+    """Hold a lock that one process at a time can have; say ``waiting`` if another has it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(waiting)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextlib.contextmanager

@@ -2,9 +2,10 @@
 
 import shutil
 import time
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from clusterlib import cgroups, lifecycle, network, processes, programs, shell
+from clusterlib import cgroups, network, processes, programs, shell
 from clusterlib.settings import Settings
 
 _FIXED_FOLDERS = (
@@ -29,26 +30,36 @@ def stop(folders: Settings, *, purge: bool) -> list[str]:
     if not folders.state.is_dir():
         shell.say(f"There is no '{folders.state}': nothing to stop.")
         return leftovers(folders)
-    with lifecycle.locked(folders):
+    with one_at_a_time(folders):
         progress = shell.Progress("Stopping the cluster")
-        # The kubelet and the controllers first, or they would replace the Pods as fast as they are killed.
-        processes.stop(folders, [name for name in programs.NAMES if name.startswith("kube")])
-        daemons = {processes.pid_of(folders, name) for name in ("etcd", "containerd")}
-        progress.update("ending the Pods")
-        cgroups.kill_all(except_pids={pid for pid in daemons if pid is not None})
-        processes.stop(folders, ["containerd", "etcd"])
-        # A shim that containerd was starting at that moment comes after the first round.
-        cgroups.kill_all(except_pids=set())
-        progress.update("removing mounts, interfaces and firewall rules")
-        _unmount(folders)
-        network.remove(folders)
-        _remove_cgroups()
-        _remove_runtime_folders(folders)
+        remaining = clean(folders, progress)
         if purge:
             shutil.rmtree(folders.state, ignore_errors=True)
-        remaining = leftovers(folders)
         progress.done("nothing is left" if not remaining else f"{len(remaining)} things are left")
     return remaining
+
+
+def one_at_a_time(folders: Settings) -> AbstractContextManager[None]:
+    """Let one command at a time start or stop the cluster."""
+    return shell.locked(folders.state / "lock", "Another start or stop is running; waiting for it.")
+
+
+def clean(folders: Settings, progress: shell.Progress) -> list[str]:
+    """End all processes of the cluster, remove what it did to the machine, and return what is left of that."""
+    # The kubelet and the controllers first, or they would replace the Pods as fast as they are killed.
+    processes.stop(folders, [name for name in programs.NAMES if name.startswith("kube")])
+    daemons = {processes.pid_of(folders, name) for name in ("etcd", "containerd")}
+    progress.update("ending the Pods")
+    cgroups.kill_all(except_pids={pid for pid in daemons if pid is not None})
+    processes.stop(folders, ["containerd", "etcd"])
+    # A shim that containerd was starting at that moment comes after the first round.
+    cgroups.kill_all(except_pids=set())
+    progress.update("removing mounts, interfaces and firewall rules")
+    _unmount(folders)
+    network.remove(folders)
+    _remove_cgroups()
+    _remove_runtime_folders(folders)
+    return leftovers(folders)
 
 
 def leftovers(folders: Settings) -> list[str]:
@@ -90,7 +101,8 @@ def _remove_runtime_folders(folders: Settings) -> None:
     for entry in _runtime_entries(folders):
         entry.unlink(missing_ok=True)
     for folder in _FIXED_FOLDERS:
-        if folder.is_dir() and not any(folder.iterdir()):
+        # One that has something in it, or that the machine mounts something on, is not only this cluster's.
+        with suppress(OSError):
             folder.rmdir()
     shutil.rmtree(folders.run, ignore_errors=True)
 

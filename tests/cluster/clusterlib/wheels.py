@@ -1,6 +1,7 @@
 """The wheels that images install: downloaded outside the build by the locks, so that a build needs no network."""
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import sys
@@ -22,13 +23,24 @@ def pip() -> list[str]:
     Raises:
         ClusterToolError: If no Python on this machine has pip.
     """
+    python = python_with_pip()
+    if python is None:
+        raise shell.ClusterToolError(
+            "No Python on this machine has pip. Install Debian's python3-pip, or run 'packages'."
+        )
+    return [python, "-m", "pip"]
+
+
+def python_with_pip() -> str | None:
+    """Return the path of a Python that has pip, or None if there is none."""
+    if importlib.util.find_spec("pip") is not None:
+        return sys.executable
     path = settings.program_environment()["PATH"]
-    for python in (sys.executable, shutil.which("python3", path=path), "/usr/bin/python3"):
-        if python and Path(python).exists():
-            with contextlib.suppress(shell.ClusterToolError):
-                shell.run([python, "-m", "pip", "--version"])
-                return [python, "-m", "pip"]
-    raise shell.ClusterToolError("No Python on this machine has pip. Install Debian's python3-pip.")
+    for python in (shutil.which("python3", path=path), "/usr/bin/python3"):
+        with contextlib.suppress(shell.ClusterToolError):
+            if python and shell.run([python, "-c", "import pip; print(pip)"], check=False):
+                return python
+    return None
 
 
 def gather(folders: Settings) -> None:
