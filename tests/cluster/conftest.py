@@ -72,3 +72,19 @@ def namespace(kubectl: Kubectl, request: pytest.FixtureRequest) -> Iterator[str]
     kubectl("label", "namespace", name, enforce)
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def operator(crds: None, kubeconfig: Path, kubectl: Kubectl) -> str:
+    """Wavetank as the demo installs it, ready; the name of its namespace."""
+    del crds
+    script = HERE / "demo.py"
+    ended = subprocess.run(
+        [sys.executable, script, "install"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return "wavetank-system"

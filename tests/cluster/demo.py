@@ -2,7 +2,8 @@
 
 Starts the cluster of this folder, or takes the context that CONTEXT names; builds the images,
 installs Wavetank, applies the example's worlds, benchmark and Runs, follows them, prints what came
-out, and says where to look further. `demo.py stop` removes what it made.
+out, and says where to look further. `demo.py stop` removes what it made; `demo.py install` goes
+only as far as a ready operator, for tests.
 """
 
 import json
@@ -48,14 +49,12 @@ class DemoError(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     """Run the demo, or stop it; return the exit code."""
-    if list(arguments) not in ([], ["stop"]):
-        print(f"demo: unknown: {' '.join(arguments)}. Give nothing, or 'stop'.", file=sys.stderr)
+    step = " ".join(arguments)
+    if step not in ("", "install", "stop"):
+        print(f"demo: unknown: {step}. Give nothing, 'install' or 'stop'.", file=sys.stderr)
         return 2
     try:
-        if arguments:
-            stop()
-            return 0
-        return run()
+        return {"": run, "install": install_only, "stop": stop}[step]()
     except DemoError as error:
         print(f"\ndemo: {error}", file=sys.stderr)
         return 1
@@ -187,7 +186,13 @@ Stop everything and remove it: make demo-stop
     )
 
 
-def stop() -> None:
+def install_only() -> int:
+    """Go as far as a ready operator."""
+    install(ready_cluster())
+    return 0
+
+
+def stop() -> int:
     """Remove what the demo made: of a cluster of ours all, of a named one its namespace."""
     context = os.environ.get("CONTEXT", "")
     if context:
@@ -202,10 +207,11 @@ def stop() -> None:
                 "--ignore-not-found",
             ]
         )
-        return
+        return None
     call([sys.executable, str(CLUSTER), "stop", "--purge"])
     if STORE_FOLDER.exists():
         call(["rm", "-rf", "--", str(STORE_FOLDER)])
+    return 0
 
 
 def wavetank(cluster: Cluster, *arguments: str) -> None:
