@@ -105,6 +105,9 @@ class _Kopf:
             registry=self._registry(),
             settings=_settings(),
             standalone=True,  # no peering: a second operator is safe by names, UIDs and versions
+            # Of no use without peering, but else kopf asks for the user's name, and a Pod's user ID
+            # need not have one. The type is a str that kopf does not export.
+            identity="wavetank",  # type: ignore[arg-type]
             clusterwide=self._namespace is None,
             namespaces=[] if self._namespace is None else [self._namespace],
             stop_flag=stop,
