@@ -207,7 +207,7 @@ def stop() -> int:
                 "--ignore-not-found",
             ]
         )
-        return None
+        return 0
     call([sys.executable, str(CLUSTER), "stop", "--purge"])
     if STORE_FOLDER.exists():
         call(["rm", "-rf", "--", str(STORE_FOLDER)])

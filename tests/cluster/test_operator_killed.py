@@ -3,6 +3,7 @@
 import asyncio
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,13 +17,13 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.usefixt
 
 KILLS = 12
 ROLLOUTS = 20
-SPEC = {"tasks": {"include": ["ten", "slow"]}, "k": ROLLOUTS // 2, "parallelism": 3}
+SPEC: dict[str, Any] = {"tasks": {"include": ["ten", "slow"]}, "k": ROLLOUTS // 2, "parallelism": 3}
 
 
 async def test_a_run_whose_operator_is_killed_twelve_times_ends_like_an_undisturbed_one(
     namespace: str, client: Client, kubeconfig: Path, tmp_path: Path
 ) -> None:
-    chance = random.Random(20)
+    chance = random.Random(20)  # noqa: S311 - moments to kill at
     with own_operator(kubeconfig, tmp_path / "operator.log") as operator:
         async with Witness(client, namespace) as witness:
             operator.start()

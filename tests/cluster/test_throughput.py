@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -22,6 +22,8 @@ from wavetank.testing.following import apply, over, run_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.usefixtures("operator")]
 
+T = TypeVar("T")
+
 ROLLOUTS = 40
 PARALLELISM = 4
 LABEL = "wavetank.test/raw"
@@ -31,7 +33,12 @@ async def test_a_run_is_at_least_as_quick_as_a_script_with_a_pod_and_a_job_for_e
     namespace: str, client: Client
 ) -> None:
     tasks = {"include": ["ten", "half"]}
-    spec = {"agent": "nop", "tasks": tasks, "k": ROLLOUTS // 2, "parallelism": PARALLELISM}
+    spec: dict[str, Any] = {
+        "agent": "nop",
+        "tasks": tasks,
+        "k": ROLLOUTS // 2,
+        "parallelism": PARALLELISM,
+    }
     await apply(client, namespace, tally.world(), tally.benchmark())
     # A warm-up, and the plan and tokens that the script's Pods need: suspended, it starts none.
     await apply(client, namespace, tally.run("warm", **{**spec, "k": 2}))
@@ -127,15 +134,16 @@ class Script:
         name = item["metadata"]["name"]
         await self._client.delete(resource, self._owner.namespace, name, uid=uid_of(item))
 
-    async def _wait(
-        self, watch: Watch, item: Manifest, look: Callable[[Manifest], Any | None]
-    ) -> Any:
-        def seen() -> Any | None:
+    async def _wait(self, watch: Watch, item: Manifest, look: Callable[[Manifest], T | None]) -> T:
+        def seen() -> T | None:
             now = [each for each in watch.objects.values() if uid_of(each) == uid_of(item)]
             return look(now[0]) if now else None
 
         async with self._changed:
-            return await self._changed.wait_for(seen) and seen()
+            await self._changed.wait_for(seen)
+        found = seen()
+        assert found is not None
+        return found
 
     def _pod(self, ordinal: int) -> Manifest:
         task = self._plan.tasks[ordinal % len(self._plan.tasks)].id
