@@ -3,7 +3,8 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Mapping
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -92,8 +93,8 @@ async def add_slowly(world: World, id: str) -> None:
 def hang(world: World, id: str) -> None:
     """Add a ticket, then hang."""
     add(world, id)
-    while True:
-        time.sleep(0.01)
+    time.sleep(4)
+    add(world, id + "0")
 
 
 @tool
@@ -103,6 +104,14 @@ def hang_in_sql(world: World) -> list[dict]:
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
     )
 '''
+
+
+@pytest.fixture(autouse=True)
+def _tools_that_hang_end_with_their_test() -> Iterator[None]:
+    yield
+    for thread in threading.enumerate():
+        if thread.name == "tools":
+            thread.join(20)
 
 
 @asynccontextmanager

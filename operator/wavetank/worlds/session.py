@@ -30,6 +30,7 @@ Clock = Callable[[], datetime]
 
 _LAST_CALL_SECONDS = 2.0
 """How long the call that runs when a session ends may go on; then it is taken back."""
+_JOIN_SECONDS = 0.5
 
 
 class State(StrEnum):
@@ -142,6 +143,7 @@ class Session:
         async with self._gate:
             await asyncio.to_thread(self._databases.end)
         self._worker.stop()
+        await asyncio.to_thread(self._worker.join, _JOIN_SECONDS)
 
     def dump(self, folder: Path) -> None:
         """Write the committed state of all worlds as SQLite files."""

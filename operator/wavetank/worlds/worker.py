@@ -18,7 +18,8 @@ class Worker:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._is_stopped = False
-        threading.Thread(target=self._run, name="tools", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="tools", daemon=True)
+        self._thread.start()
 
     def submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
         """Start work in the thread."""
@@ -30,10 +31,18 @@ class Worker:
             self._is_stopped = True
             self._loop.call_soon_threadsafe(self._loop.stop)
 
+    def join(self, seconds: float) -> None:
+        """Wait for the end of the thread; a tool that hangs keeps it."""
+        self._thread.join(seconds)
+
     def _run(self) -> None:
         self._loop.run_forever()
-        left = asyncio.all_tasks(self._loop)
-        for task in left:
-            task.cancel()
-        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.run_until_complete(_cancel_others())
         self._loop.close()
+
+
+async def _cancel_others() -> None:
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
