@@ -175,7 +175,7 @@ def _import(folders: Settings, images: list[Image]) -> None:
         raise shell.ClusterToolError(
             f"'ctr images import' ended with code {process.returncode}:\n{said}"
         )
-    _forget_old_digests(folders, present, missing)
+    _forget_old_images(folders, missing)
     progress.done()
 
 
@@ -185,17 +185,30 @@ def _present(folders: Settings) -> dict[str, str]:
     return {fields[0]: fields[2] for line in lines if len(fields := line.split()) > 2}
 
 
-def _forget_old_digests(folders: Settings, present: dict[str, str], imported: list[Image]) -> None:
-    """Remove the by-digest names of the builds before; containerd then deletes what only they needed."""
-    old = [
+def _forget_old_images(folders: Settings, imported: list[Image]) -> None:
+    """Remove what the builds before have left: their by-digest names, and the names that containerd itself gave them.
+
+    containerd then deletes the layers that nothing else needs; a container that still runs keeps its own.
+    """
+    present = _present(folders)
+    old = {
         reference
-        for reference in present
+        for reference, digest in present.items()
         for image in imported
-        if reference.startswith(f"{settings.IMAGE_PREFIX}{image.name}@")
-        and present[reference] != image.digest
-    ]
+        if reference.startswith(f"{settings.IMAGE_PREFIX}{image.name}@") and digest != image.digest
+    }
+    named = {
+        digest
+        for reference, digest in present.items()
+        if reference not in old and not reference.startswith("sha256:")
+    }
+    old |= {
+        reference
+        for reference, digest in present.items()
+        if reference.startswith("sha256:") and digest not in named
+    }
     if old:
-        pause.ctr(folders, "images", "remove", *old)
+        pause.ctr(folders, "images", "remove", "--sync", *sorted(old))
 
 
 def _write_archive(layout: Path, images: list[Image], out: IO[bytes], without: set[str]) -> None:
