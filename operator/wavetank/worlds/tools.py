@@ -117,7 +117,7 @@ def _imported(path: Path, name: str) -> ModuleType:
 
 def _where(escaped: Escaped, path: Path) -> str:
     """Return "line 3: " for the last line of the handlers that the traceback went through."""
-    line = None
+    line = escaped.error.lineno if isinstance(escaped.error, SyntaxError) else None
     trace = escaped.error.__traceback__
     while trace:
         if trace.tb_frame.f_code.co_filename == str(path):
