@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from wavetank.api.wire import Score
 from wavetank.bundles.world import Entity, Field, FieldType
@@ -267,3 +269,25 @@ def test_a_state_whose_table_is_replaced_is_not_graded(
         sql.opened(path, [TICKETS], SESSION),
     ):
         pass
+
+
+WORDS = (
+    "SELECT WITH RECURSIVE x(y) AS ( ) , ; * 1 0.5 NULL 'text' X'00' -1 9e999 FROM crm_tickets "
+    "_session sqlite_master json_each json_tree dbstat pragma_table_list id status rowid task "
+    "WHERE = < || -> AND OR NOT IN EXISTS UNION ALL INTERSECT VALUES ORDER BY GROUP LIMIT OVER "
+    "COUNT(*) sum(1) random() load_extension('x') printf('%s',1) CASE WHEN THEN ELSE END CAST "
+    "INSERT INTO UPDATE SET DELETE DROP TABLE VIEW CREATE TEMP TRIGGER PRAGMA ATTACH VACUUM "
+    "EXPLAIN QUERY PLAN RETURNING ? :a $b -- /* \0 \ud800 \u00e9"
+)
+
+
+@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.given(statement=st.lists(st.sampled_from(WORDS.split(" ")), max_size=12).map(" ".join))
+def test_whatever_a_verifier_says_is_a_score_or_has_a_cause(
+    state: sql.EndState, statement: str
+) -> None:
+    score = state.score("v", statement, seconds=0.1)
+
+    assert (score.value is None) is (score.cause is not None)
+    assert score.value is None or 0 <= score.value <= 1
+    assert Score.model_validate_json(score.canonical()) == score
