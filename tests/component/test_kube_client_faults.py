@@ -1,5 +1,6 @@
 """What the client does when the API server, or the way to it, fails."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -32,7 +33,7 @@ async def server() -> AsyncIterator[ScriptedApiServer]:
 
 @pytest.fixture
 async def client(server: ScriptedApiServer, tmp_path: Path) -> AsyncIterator[Client]:
-    settings = ClientSettings(read_tries=3, request_seconds=0.5)
+    settings = ClientSettings(tries=3, request_seconds=0.5)
     async with open_client(Kubeconfig(server.kubeconfig(tmp_path)), settings) as opened:
         yield opened
 
@@ -106,7 +107,7 @@ async def test_a_429_that_stays_carries_the_wait_that_was_asked_for(
     server: ScriptedApiServer, tmp_path: Path
 ) -> None:
     server.will(refuses(429, "TooManyRequests", retry_after="7"))
-    once = ClientSettings(read_tries=1)
+    once = ClientSettings(tries=1)
 
     async with open_client(Kubeconfig(server.kubeconfig(tmp_path)), once) as client:
         with pytest.raises(TooManyRequests) as raised:
@@ -121,7 +122,7 @@ async def test_nobody_listening_is_unavailable_and_costs_the_write_nothing(
     async with scripted_api_server() as gone:
         path = gone.kubeconfig(tmp_path)
 
-    async with open_client(Kubeconfig(path), ClientSettings(read_tries=2)) as client:
+    async with open_client(Kubeconfig(path), ClientSettings(tries=2)) as client:
         with pytest.raises(Unavailable, match="no connection"):
             await client.create(CONFIGMAPS, "bench", CONFIGMAP)
 
@@ -159,13 +160,22 @@ async def test_a_list_whose_parts_took_too_long_is_asked_for_whole(
     ]
 
 
-@pytest.mark.parametrize("status", [405, 413, 415])
+@pytest.mark.parametrize("status", [405, 415, 418])
 async def test_a_refusal_that_nobody_handles_apart_is_an_api_error(
     status: int, server: ScriptedApiServer, client: Client
 ) -> None:
     server.will(refuses(status, "Odd"))
 
     with pytest.raises(ApiError, match=f"create ConfigMap bench: words of Odd \\({status} Odd\\)"):
+        await client.create(CONFIGMAPS, "bench", CONFIGMAP)
+
+
+async def test_what_is_too_large_for_the_api_server_is_the_objects_own_fault(
+    server: ScriptedApiServer, client: Client
+) -> None:
+    server.will(refuses(413, "RequestEntityTooLarge"))
+
+    with pytest.raises(Invalid, match="words of RequestEntityTooLarge"):
         await client.create(CONFIGMAPS, "bench", CONFIGMAP)
 
 
@@ -191,23 +201,52 @@ async def test_every_wrong_field_is_a_finding(server: ScriptedApiServer, client:
     )
 
 
+class Told:
+    """An observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, int]] = []
+        self.waits: list[float] = []
+
+    def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
+        self.requests.append((verb, resource, code))
+
+    def held_back(self, seconds: float) -> None:
+        self.waits.append(round(seconds, 1))
+
+
+async def test_writes_beyond_the_rate_wait_and_reads_do_not(
+    server: ScriptedApiServer, tmp_path: Path
+) -> None:
+    observer = Told()
+    server.will(*[gives(CONFIGMAP)] * 8)
+    settings = ClientSettings(write_rate=10, write_burst=2)
+
+    async with open_client(Kubeconfig(server.kubeconfig(tmp_path)), settings, observer) as client:
+        writes = [client.create(CONFIGMAPS, "bench", CONFIGMAP) for _ in range(4)]
+        reads = [client.get(CONFIGMAPS, "bench", "a") for _ in range(4)]
+        await asyncio.gather(*writes, *reads)
+
+    assert observer.waits == [0.0, 0.0, 0.1, 0.2]
+
+
 async def test_every_request_is_told_to_the_observer(
     server: ScriptedApiServer, tmp_path: Path
 ) -> None:
-    told: list[tuple[str, str, int]] = []
+    observer = Told()
     server.will(refuses(503, "ServiceUnavailable"), gives(CONFIGMAP), hangs())
-    settings = ClientSettings(request_seconds=0.3, read_tries=2)
+    settings = ClientSettings(request_seconds=0.3, tries=2)
 
     async with open_client(
         Kubeconfig(server.kubeconfig(tmp_path)),
         settings,
-        lambda verb, resource, code, seconds: told.append((verb, resource, code)),
+        observer,
     ) as client:
         await client.get(CONFIGMAPS, "bench", "a")
         with pytest.raises(Unavailable, match="no answer in time"):
             await client.create(CONFIGMAPS, "bench", CONFIGMAP)
 
-    assert told == [
+    assert observer.requests == [
         ("get", "configmaps", 503),
         ("get", "configmaps", 200),
         ("create", "configmaps", 0),

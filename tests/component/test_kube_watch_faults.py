@@ -71,7 +71,7 @@ async def server() -> AsyncIterator[ScriptedApiServer]:
 @pytest.fixture
 async def client(server: ScriptedApiServer, tmp_path: Path) -> AsyncIterator[Client]:
     async with open_client(
-        Kubeconfig(server.kubeconfig(tmp_path)), ClientSettings(read_tries=1)
+        Kubeconfig(server.kubeconfig(tmp_path)), ClientSettings(tries=1)
     ) as opened:
         yield opened
 

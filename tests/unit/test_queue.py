@@ -15,7 +15,7 @@ A = Key("Run", "bench", "a")
 B = Key("Run", "bench", "b")
 C = Key("World", "bench", "c")
 
-Outcome = float | None | Exception
+Outcome = float | None | BaseException
 
 
 def now() -> float:
@@ -46,7 +46,7 @@ class Bench:
         finally:
             self.running -= 1
         outcome = self.outcomes.get(key, []).pop(0) if self.outcomes.get(key) else None
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
@@ -173,10 +173,16 @@ def test_an_event_during_a_look_is_not_lost_when_the_reconciler_wishes_a_later_l
 
 @pytest.mark.parametrize(
     "error",
-    [ClusterError("away"), BugError("ours"), ValueError("unforeseen"), TimeoutError()],
-    ids=["cluster", "bug", "unforeseen", "timeout"],
+    [
+        ClusterError("away"),
+        BugError("ours"),
+        ValueError("unforeseen"),
+        TimeoutError(),
+        asyncio.CancelledError(),
+    ],
+    ids=["cluster", "bug", "unforeseen", "timeout", "cancelled within"],
 )
-def test_after_a_failed_look_it_waits_longer_each_time(error: Exception) -> None:
+def test_after_a_failed_look_it_waits_longer_each_time(error: BaseException) -> None:
     async def script(queue: WorkQueue) -> None:
         queue.add(A)
         await asyncio.sleep(1000)

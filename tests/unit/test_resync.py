@@ -14,10 +14,9 @@ from wavetank.testing.virtual_time import run_in_virtual_time
 RUN_A = Key("Run", "bench", "a")
 
 
-def a_run(version: int, *true_conditions: str) -> Manifest:
-    conditions = [{"type": name, "status": "True"} for name in true_conditions]
+def a_run(version: int) -> Manifest:
     metadata = {"namespace": "bench", "name": "a", "resourceVersion": str(version)}
-    return {"kind": "Run", "metadata": metadata, "status": {"conditions": conditions}}
+    return {"kind": "Run", "metadata": metadata}
 
 
 @dataclass
@@ -152,30 +151,10 @@ def test_lists_that_fail_make_their_kind_grow_old() -> None:
     run_in_virtual_time(main())
 
 
-def test_runs_are_counted_by_state_as_events_come() -> None:
-    async def main() -> None:
-        bench = Bench(Cluster([a_run(1)]))
-        await asyncio.sleep(1)
-        assert bench.value("wavetank_runs", state="waiting") == 1
-
-        bench.resync.tell(RUNS, "MODIFIED", a_run(2, "Progressing"))
-        assert bench.value("wavetank_runs", state="running") == 1
-        bench.resync.tell(RUNS, "MODIFIED", a_run(3, "Progressing", "Suspended"))
-        assert bench.value("wavetank_runs", state="suspended") == 1
-        bench.resync.tell(RUNS, "MODIFIED", a_run(4, "Failed"))
-        assert bench.value("wavetank_runs", state="failed") == 1
-        bench.resync.tell(RUNS, "DELETED", a_run(4, "Failed"))
-        assert bench.value("wavetank_runs", state="failed") == 0
-        assert bench.value("wavetank_runs", state="waiting") == 0
-
-    run_in_virtual_time(main())
-
-
-def test_only_runs_are_counted_as_runs() -> None:
+def test_each_kind_is_told_apart() -> None:
     async def main() -> None:
         bench = Bench(Cluster())
         bench.resync.tell(BENCHMARKS, "ADDED", a_run(1))
-        assert bench.value("wavetank_runs", state="waiting") == 0
         assert bench.enqueued == [(0.0, Key("Benchmark", "bench", "a"), 0.0)]
 
     run_in_virtual_time(main())

@@ -124,6 +124,12 @@ class Metrics:
             buckets=_LOOK_SECONDS,
             registry=self.registry,
         )
+        self._held_back = Histogram(
+            "wavetank_api_held_back_seconds",
+            "How long a write to the API server waited for its turn under the write rate.",
+            buckets=_LOOK_SECONDS,
+            registry=self.registry,
+        )
         self._missed = Counter(
             "wavetank_watch_missed",
             "Changes that a resync found and no watch told of.",
@@ -165,6 +171,10 @@ class Metrics:
     def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """Tell of a request to the API server."""
         self._requests.labels(verb, resource, str(code)).observe(seconds)
+
+    def held_back(self, seconds: float) -> None:
+        """Tell how long a write waited for its turn."""
+        self._held_back.observe(seconds)
 
     def missed(self, resource: str) -> None:
         """Count a change that no watch told of."""

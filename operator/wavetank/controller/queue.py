@@ -210,6 +210,12 @@ class WorkQueue:
             async with asyncio.timeout(self._settings.look_seconds):
                 again = await self._reconcile(key)
             result = Result.DONE
+        except asyncio.CancelledError:
+            if _is_cancelled_from_outside():
+                raise
+            # Something within the look was cancelled; the worker must not go with it.
+            delay = self._delay(entry, None)
+            _log.exception("look failed", key=key, again_seconds=round(delay, 1))
         except ClusterError as error:
             result = Result.RETRY
             delay = self._delay(entry, error.retry_after_seconds)
@@ -248,6 +254,11 @@ class WorkQueue:
         """Drop a key that nobody asked for again, once its spacing has passed."""
         if entry.due is None and entry.since is None and self._entries.get(key) is entry:
             del self._entries[key]
+
+
+def _is_cancelled_from_outside() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _now() -> float:

@@ -6,7 +6,6 @@ When a change stays untold, the watch is dead and :meth:`Resync.complaints` says
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Sequence
 from random import uniform
 from typing import Protocol
@@ -16,14 +15,12 @@ from wavetank.controller.metrics import Metrics
 from wavetank.controller.queue import Key
 from wavetank.core.errors import ClusterError
 from wavetank.kube.client import Listing
-from wavetank.kube.objects import OWN_KINDS, RUNS, Manifest, Resource, name_of, version_of
+from wavetank.kube.objects import OWN_KINDS, Manifest, Resource, name_of, version_of
 
 _log = get_logger(__name__)
 
 _LATE_SECONDS = 30.0
 """An event that comes later than the list by so much is not late but lost."""
-
-RUN_STATES = ("waiting", "running", "suspended", "complete", "failed")
 
 
 class Lists(Protocol):
@@ -53,7 +50,6 @@ class Resync:
         self._suspects: dict[Key, tuple[str | None, float]] = {}
         """Objects whose list differs from this told version, and since when."""
         self._lost: set[Key] = set()
-        self._states: dict[Key, str] = {}
         self._heard = {kind.plural: _now() for kind in OWN_KINDS}
 
     def tell(self, resource: Resource, event: str | None, item: Manifest) -> None:
@@ -64,9 +60,7 @@ class Resync:
             self._forget(key)
         else:
             self._told[key] = version_of(item)
-            self._note_state(resource, key, item)
         self._enqueue(key, 0.0)
-        self._count_states()
 
     def ages(self) -> dict[str, float]:
         """Return for how many seconds neither event nor list of each of our kinds came."""
@@ -98,11 +92,9 @@ class Resync:
             version = version_of(item)
             is_news = self._listed.get(key) != version
             self._listed[key] = version
-            self._note_state(resource, key, item)
             self._suspect(resource, key, version)
             delay = 0.0 if is_news else uniform(0.0, spread_seconds)  # noqa: S311 - spreads load
             self._enqueue(key, delay)
-        self._count_states()
 
     def _suspect(self, resource: Resource, key: Key, version: str) -> None:
         """Find out whether an object changed and no event came of it for too long."""
@@ -121,35 +113,9 @@ class Resync:
 
     def _forget(self, key: Key) -> None:
         self._lost.discard(key)
-        for known in (self._told, self._listed, self._suspects, self._states):
-            known.pop(key, None)
-
-    def _note_state(self, resource: Resource, key: Key, item: Manifest) -> None:
-        if resource is RUNS:
-            self._states[key] = state_of(item)
-
-    def _count_states(self) -> None:
-        counts = Counter(self._states.values())
-        self._metrics.runs({state: counts[state] for state in RUN_STATES})
-
-
-def state_of(run: Manifest) -> str:
-    """Return a Run's state in one word, from its conditions.
-
-    >>> state_of({"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
-    'complete'
-    """
-    conditions = (run.get("status") or {}).get("conditions") or ()
-    true = {condition["type"] for condition in conditions if condition.get("status") == "True"}
-    for condition, state in (
-        ("Complete", "complete"),
-        ("Failed", "failed"),
-        ("Suspended", "suspended"),
-        ("Progressing", "running"),
-    ):
-        if condition in true:
-            return state
-    return "waiting"
+        self._told.pop(key, None)
+        self._listed.pop(key, None)
+        self._suspects.pop(key, None)
 
 
 def _key(resource: Resource, item: Manifest) -> Key:

@@ -101,7 +101,7 @@ class _Operator:
                 open_client(
                     settings.kubeconfig,
                     ClientSettings(write_rate=settings.write_rate),
-                    self._metrics.requested,
+                    self._metrics,
                 )
             )
             self._assemble(client)

@@ -11,7 +11,8 @@
         TooManyRequests        429, after the client's own tries
         Unavailable            5xx, or no answer at all
     SpecError (core)
-      Invalid                  400, 422: the object itself is wrong; the same again cannot work
+      Invalid                  400, 413, 422: the object itself is wrong or too large for etcd;
+                               the same again cannot work
 
 All carry the request and the API server's own words as ``failure``.
 """
@@ -158,6 +159,10 @@ _BY_CODE: Mapping[int, type[ApiError]] = {
 }
 
 
+_TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
+"""etcd's and its client's limits come as a 500, though the same again cannot work."""
+
+
 def error_for(failure: Failure) -> ApiError | Invalid:
     """Return the exception for a failure.
 
@@ -165,7 +170,7 @@ def error_for(failure: Failure) -> ApiError | Invalid:
     NotFound('get Pod a/b: no Pod b (404 NotFound)')
     """
     code = failure.code
-    if code in (400, 422):
+    if code in (400, 413, 422) or any(words in failure.message for words in _TOO_LARGE):
         return Invalid(failure)
     if code == 409:
         return (AlreadyExists if failure.reason == "AlreadyExists" else Conflict)(failure)

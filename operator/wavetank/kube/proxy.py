@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from io import BytesIO
 
 import aiohttp
 
@@ -70,7 +71,8 @@ class ServiceProxy:
 
     async def put(self, path: str, token: str, body: bytes | AsyncIterator[bytes]) -> Answer:
         """Send a body, whole or in parts as it is read; raises as :meth:`get` does."""
-        async with self._open("PUT", path, token, body) as response:
+        data = BytesIO(body) if isinstance(body, bytes) else body
+        async with self._open("PUT", path, token, data) as response:
             return Answer(response.status, await response.read())
 
     @asynccontextmanager
@@ -81,7 +83,7 @@ class ServiceProxy:
 
     @asynccontextmanager
     async def _open(
-        self, method: str, path: str, token: str, body: bytes | AsyncIterator[bytes] | None
+        self, method: str, path: str, token: str, body: BytesIO | AsyncIterator[bytes] | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         request = Request(method.lower(), "Service", f"{self._where}{path}")
         headers = {**await self._transport.connection.headers(), TOKEN_HEADER: token}

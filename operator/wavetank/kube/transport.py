@@ -7,11 +7,11 @@ to repeat, so the caller's next look does the rest.
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 import aiohttp
@@ -30,8 +30,15 @@ from wavetank.kube.errors import (
 from wavetank.kube.objects import Manifest, Resource
 from wavetank.kube.rate import Backoff, TokenBucket
 
-Observer = Callable[[str, str, int, float], None]
-"""Told of every request: (verb, resource's plural, HTTP status or 0, seconds)."""
+
+class Observer(Protocol):
+    """Told of every request."""
+
+    def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
+        """Take that a request was answered with this HTTP status (0: not) after so long."""
+
+    def held_back(self, seconds: float) -> None:
+        """Take that a write waited so long for its turn; 0 when it did not."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +49,8 @@ class ClientSettings:
     """Writes a second in the long run. One API server on two cores takes about 100."""
     write_burst: int = 100
     """Writes at once after a quiet time."""
-    read_tries: int = 5
-    """How often a read is tried before its refusal is passed on; at least 1."""
+    tries: int = 5
+    """How often a request that may be repeated is sent before its refusal is passed on; from 1."""
     request_seconds: float = 30.0
     """How long one request may take, answer included."""
     longest_wait_seconds: float = 20.0
@@ -105,14 +112,16 @@ class Transport:
     async def json(self, call: Call) -> dict[str, Any]:
         """Send a request with the tries that are safe for it; return the answer."""
         if call.verb not in _READS:
-            await self._writes.take()
+            waited = await self._writes.take()
+            if self._observer is not None:
+                self._observer.held_back(waited)
         failures = 0
         while True:
             try:
                 return await self._once(call)
             except (Unavailable, TooManyRequests, Unauthorized) as error:
                 failures += 1
-                if failures >= self.settings.read_tries or not _may_repeat(call, error, failures):
+                if failures >= self.settings.tries or not _may_repeat(call, error, failures):
                     raise
                 if isinstance(error, Unauthorized):
                     await self.connection.renew()
@@ -125,9 +134,8 @@ class Transport:
     async def _once(self, call: Call) -> dict[str, Any]:
         timeout = aiohttp.ClientTimeout(total=self.settings.request_seconds, sock_connect=10)
         response = await self.open(call, timeout)
-        async with response:
-            with answered(call.described):
-                answer = json.loads(await response.read())
+        with answered(call.described):
+            answer = json.loads(await _body_of(response))
         if not isinstance(answer, dict):
             raise Unavailable(Failure(call.described, response.status, "", "no JSON object"))
         return answer
@@ -155,13 +163,12 @@ class Transport:
                 code = response.status
                 if code < HTTPStatus.BAD_REQUEST:
                     return response
-                async with response:
-                    body = await response.read()
+                body = await _body_of(response)
                 retry_after = response.headers.get("Retry-After")
             raise error_for(failure_of(call.described, code, body, retry_after))
         finally:
             if self._observer is not None:
-                self._observer(call.verb, call.resource.plural, code, now() - begun)
+                self._observer.requested(call.verb, call.resource.plural, code, now() - begun)
 
 
 class _NotSent(Unavailable):
@@ -191,8 +198,20 @@ def answered(request: Request) -> Iterator[None]:
         raise Unavailable(Failure(request, 0, "", f"not JSON: {error}")) from error
 
 
+async def _body_of(response: aiohttp.ClientResponse) -> bytes:
+    """Read the rest; the connection goes back to the pool, or ends when that did not work."""
+    try:
+        return await response.read()
+    finally:
+        drop(response)
+
+
 def drop(response: aiohttp.ClientResponse) -> None:
-    """End a stream without ceremony: a frozen peer would make TLS's farewell last 30 s."""
+    """End what is left of an answer without ceremony.
+
+    TLS's farewell would last 30 s with a frozen peer. An answer that was read to its end has given
+    its connection back already.
+    """
     connection = response.connection
     if connection is not None and connection.transport is not None:
         connection.transport.abort()

@@ -44,7 +44,7 @@ OnChange = Callable[[Change, Manifest], None]
 class WatchSettings:
     """When a stream is given up."""
 
-    silence_seconds: float = 90.0
+    silence_seconds: float = 75.0
     """A stream without a byte for so long is dead: the API server bookmarks once a minute."""
     stream_seconds: tuple[int, int] = (300, 600)
     """How long the API server is asked to keep a stream open; drawn, so that streams spread."""
