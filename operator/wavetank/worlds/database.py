@@ -15,7 +15,15 @@ from pathlib import Path
 
 from wavetank.bundles.world import WorldBundle
 from wavetank.worlds.errors import SessionEnded
-from wavetank.worlds.tables import SqlValue, definition, encode, insert
+from wavetank.worlds.tables import (
+    PAGE_BYTES,
+    STATE_BYTES,
+    VALUE_BYTES,
+    SqlValue,
+    definition,
+    encode,
+    insert,
+)
 
 # What statements of tools may do: read and change rows. Everything else would let an agent that
 # can reach SQL break the tables under the verifiers, or leave the transaction of its call.
@@ -70,6 +78,13 @@ class Databases:
             self._command("ROLLBACK")
         finally:
             self._lock.release()
+
+    def close(self) -> None:
+        """Give back the memory; nothing works afterwards."""
+        with self._lock:
+            self._ended = True
+            for connection in self._connections.values():
+                connection.close()
 
     def dump(self, folder: Path) -> None:
         """Write the committed state as ``main.sqlite`` and ``linked/<alias>.sqlite``.
@@ -167,6 +182,9 @@ def _connection(world: WorldBundle) -> sqlite3.Connection:
     # Off while seed rows are loaded, since they may come before the rows they name; reading the
     # bundle has checked them.
     connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+    connection.execute(f"PRAGMA max_page_count = {STATE_BYTES // PAGE_BYTES}")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
     connection.execute("BEGIN")
     for entity in world.entities:
         connection.execute(definition(entity))

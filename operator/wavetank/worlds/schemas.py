@@ -4,12 +4,12 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import pydantic
+import pydantic_core
 import typing_extensions
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticUndefined
 
 from wavetank.bundles.world import JsonValue
 from wavetank.worlds.docstrings import Described
@@ -30,7 +30,9 @@ class Arguments:
         Raises:
             SignatureProblem: When a parameter is missing a type, or cannot be an argument.
         """
-        self._adapter = pydantic.TypeAdapter(_typed_dict(function, described))
+        self._adapter: pydantic.TypeAdapter[dict[str, object]] = pydantic.TypeAdapter(
+            _typed_dict(function, described)
+        )
         schema = self._adapter.json_schema(schema_generator=_WithoutTitles)
         schema.pop("title", None)
         # An agent's model reads "no arguments" better from an empty object than from nothing.
@@ -42,7 +44,7 @@ class Arguments:
         Raises:
             pydantic.ValidationError: With every fault; nothing is silently converted.
         """
-        return cast("dict[str, object]", self._adapter.validate_json(json.dumps(arguments)))
+        return self._adapter.validate_json(json.dumps(arguments))
 
 
 def problems(error: pydantic.ValidationError) -> list[dict[str, str]]:
@@ -69,14 +71,14 @@ def _typed_dict(function: Callable[..., object], described: Described) -> type:
     if not parameters:
         raise SignatureProblem("it has no parameter. The first one takes the World.")
     fields = {each.name: _field(each, hints, described) for each in parameters[1:]}
-    made = typing_extensions.TypedDict("Arguments", fields)  # type: ignore[misc, operator]
-    made.__pydantic_config__ = pydantic.ConfigDict(strict=True, extra="forbid")  # type: ignore[attr-defined]
-    return made  # type: ignore[no-any-return]
+    # A typed dict, not a model: its names may be any, also those that models use themselves.
+    make: Callable[[str, object], type] = cast("Any", typing_extensions.TypedDict)
+    made = make("Arguments", fields)
+    setattr(made, "__pydantic_config__", pydantic.ConfigDict(strict=True, extra="forbid"))  # noqa: B010
+    return made
 
 
-def _field(
-    parameter: inspect.Parameter, hints: Mapping[str, object], described: Described
-) -> object:
+def _field(parameter: inspect.Parameter, hints: Mapping[str, Any], described: Described) -> object:
     name = parameter.name
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
         raise SignatureProblem(f"the parameter '{name}' has no fixed name. Name each argument.")
@@ -87,10 +89,10 @@ def _field(
         description=described.arguments.get(name),
         json_schema_extra={"default": _default(parameter)} if optional else None,
     )
-    kind = Annotated[hints[name], info]  # type: ignore[valid-type]
-    return typing_extensions.NotRequired[kind] if optional else typing_extensions.Required[kind]  # type: ignore[valid-type]
+    kind: Any = Annotated[hints[name], info]
+    return typing_extensions.NotRequired[kind] if optional else typing_extensions.Required[kind]
 
 
-def _default(parameter: inspect.Parameter) -> JsonValue:
-    shown = pydantic.TypeAdapter(object).dump_python(parameter.default, mode="json")
-    return None if shown is PydanticUndefined else cast("JsonValue", shown)
+def _default(parameter: inspect.Parameter) -> pydantic.JsonValue:
+    shown = pydantic_core.to_jsonable_python(parameter.default, fallback=repr)
+    return cast("pydantic.JsonValue", shown)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pydantic
 import pydantic_core
@@ -180,7 +180,8 @@ class Session:
             return CallError(ErrorKind.INVALID_ARGUMENTS, text, cast("JsonValue", found))
         work = asyncio.wrap_future(self._worker.submit(self._transact(tool, values)))
         cut = asyncio.ensure_future(self._cut.wait())
-        await asyncio.wait({work, cut}, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {work, cut}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         cut.cancel()
         if work.done():
             return work.result()

@@ -7,6 +7,15 @@ from wavetank.bundles.world import Entity, Field, FieldType, JsonValue
 
 SqlValue = str | int | float | bytes | None
 
+STATE_BYTES = 128 * 1024 * 1024
+"""Of one world's database. An agent that could make it larger could make it too large to be
+graded: graders hold a copy in memory, and need some themselves."""
+
+VALUE_BYTES = 16 * 1024 * 1024
+"""Of one value, for the same reason."""
+
+PAGE_BYTES = 4096
+
 _SQL_TYPES = {
     FieldType.STRING: "TEXT",
     FieldType.INTEGER: "INTEGER",

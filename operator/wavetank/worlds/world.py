@@ -7,9 +7,8 @@ from datetime import datetime, timedelta
 from typing import ParamSpec, TypeVar
 
 from wavetank.bundles.world import Entity, Field, JsonValue, ReadWorld, WorldBundle
-from wavetank.bundles.world.columns import problem
 from wavetank.bundles.world.place import name_one_of, shown
-from wavetank.worlds import tables
+from wavetank.worlds import rows, tables
 from wavetank.worlds.database import Transaction
 from wavetank.worlds.errors import ConstraintError
 from wavetank.worlds.tables import SqlValue, decode, encode, quoted
@@ -91,15 +90,15 @@ class World:
         ``None`` finds rows where the column is null.
         """
         table = self._entity(entity)
-        condition, parameters = self._where(table, equals)
+        condition, parameters = rows.where(table, equals)
         return self._select(table, f"{condition} ORDER BY rowid", parameters)
 
     def find_one(self, entity: str, /, **equals: JsonValue) -> dict[str, JsonValue] | None:
         """Return the first row that ``find`` would return, or None."""
         table = self._entity(entity)
-        condition, parameters = self._where(table, equals)
-        rows = self._select(table, f"{condition} ORDER BY rowid LIMIT 1", parameters)
-        return rows[0] if rows else None
+        condition, parameters = rows.where(table, equals)
+        found = self._select(table, f"{condition} ORDER BY rowid LIMIT 1", parameters)
+        return found[0] if found else None
 
     def insert(self, entity: str, row: Mapping[str, object]) -> dict[str, JsonValue]:
         """Add a row and return it with every column.
@@ -108,9 +107,9 @@ class World:
             ConstraintError: When the row breaks the schema.
         """
         table = self._entity(entity)
-        self._known(table, row)
+        rows.require_known(table, row)
         values = {column.name: row.get(column.name) for column in table.fields}
-        stored = self._stored(table, values)
+        stored = self._checked(table, values)
         self._write(table, tables.insert(table), tuple(stored.values()), values)
         return self._select(table, "WHERE rowid = last_insert_rowid()", ())[0]
 
@@ -123,9 +122,9 @@ class World:
             ConstraintError: When a changed row breaks the schema.
         """
         table = self._entity(entity)
-        self._known(table, changes)
-        stored = self._stored(table, changes)
-        condition, parameters = self._where(table, where)
+        rows.require_known(table, changes)
+        stored = self._checked(table, changes)
+        condition, parameters = rows.where(table, where)
         found = self._run(tables.select(table, f"{condition} ORDER BY rowid", "rowid"), parameters)
         for row in found if stored else ():
             given = (*stored.values(), row["rowid"])
@@ -143,7 +142,7 @@ class World:
             ConstraintError: When another row references one of them.
         """
         table = self._entity(entity)
-        condition, parameters = self._where(table, where)
+        condition, parameters = rows.where(table, where)
         found = self._run(tables.select(table, condition, "COUNT(*) AS n"), parameters)
         self._write(table, tables.delete(table, condition), parameters, {})
         count = found[0]["n"]
@@ -161,7 +160,7 @@ class World:
         try:
             return self._run(statement, parameters)
         except sqlite3.IntegrityError as error:
-            entity, field = _named_in(str(error))
+            entity, field = rows.named_in(str(error))
             raise ConstraintError(
                 f"{error}. Nothing was changed.", entity=entity, field=field, value=None
             ) from error
@@ -172,43 +171,12 @@ class World:
         names = (each.name for each in self._bundle.entities)
         raise LookupError(f"no entity is named {shown(name)}. {name_one_of(names)}")
 
-    def _known(self, table: Entity, row: Mapping[str, object]) -> None:
-        for name in row:
-            if table.field(name) is None:
-                names = name_one_of(each.name for each in table.fields)
-                raise LookupError(f"{table.name} has no field {shown(name)}. {names}")
-
-    def _where(
-        self, table: Entity, equals: Mapping[str, JsonValue]
-    ) -> tuple[str, tuple[SqlValue, ...]]:
-        self._known(table, equals)
-        parts: list[str] = []
-        parameters: list[SqlValue] = []
+    def _checked(self, table: Entity, row: Mapping[str, object]) -> dict[str, SqlValue]:
+        """Return the values as SQLite keeps them, once every rule on the row itself holds."""
+        stored = rows.stored(table, row)
         for column in table.fields:
-            if column.name not in equals:
-                continue
-            value = _plain(equals[column.name])
-            if value is None:
-                parts.append(f"{quoted(column.name)} IS NULL")
-                continue
-            # What no row can hold is a mistake, but an unknown value of an enum just finds nothing.
-            if wrong := problem(Field(column.name, column.type), value):
-                raise TypeError(f"{table.name}.{column.name}: {wrong}")
-            parts.append(f"{quoted(column.name)} = ?")
-            parameters.append(encode(column, value))
-        return ("WHERE " + " AND ".join(parts) if parts else ""), tuple(parameters)
-
-    def _stored(self, table: Entity, row: Mapping[str, object]) -> dict[str, SqlValue]:
-        """Return the values as SQLite keeps them, or raise for the first that is wrong."""
-        stored: dict[str, SqlValue] = {}
-        for column in table.fields:
-            if column.name not in row:
-                continue
-            value = _plain(row[column.name])
-            if wrong := problem(column, value):
-                raise _constraint(table, column.name, value, wrong)
-            stored[column.name] = encode(column, value)
-            self._check_reference(table, column, value, row)
+            if column.name in stored:
+                self._check_reference(table, column, rows.plain(row[column.name]), row)
         return stored
 
     def _check_reference(
@@ -224,14 +192,14 @@ class World:
         condition = f"WHERE {quoted(target.field)} = ?"
         if not self._run(tables.select(other, condition, "1"), (encode(column, value),)):
             wrong = f"there is no {target.entity} whose {target.field} is {shown(value)}."
-            raise _constraint(table, column.name, value, wrong)
+            raise rows.constraint(table, column.name, value, wrong)
 
     def _select(
         self, table: Entity, condition: str, parameters: Sequence[SqlValue]
     ) -> list[dict[str, JsonValue]]:
-        rows = self._run(tables.select(table, condition), parameters)
+        found = self._run(tables.select(table, condition), parameters)
         columns = table.fields
-        return [{each.name: decode(each, row[each.name]) for each in columns} for row in rows]
+        return [{each.name: decode(each, row[each.name]) for each in columns} for row in found]
 
     def _write(
         self,
@@ -243,7 +211,7 @@ class World:
         try:
             self._run(statement, parameters)
         except sqlite3.IntegrityError as error:
-            _, field = _named_in(str(error))
+            _, field = rows.named_in(str(error))
             raise self._explained(table, field, values, error) from error
 
     def _explained(
@@ -260,7 +228,7 @@ class World:
                 for column in entity.fields
                 if column.references and column.references.entity == table.name
             )
-            return _constraint(
+            return rows.constraint(
                 table,
                 None,
                 None,
@@ -269,28 +237,9 @@ class World:
         given = ", ".join(shown(values.get(name)) for name in table.key)
         names = ", ".join(table.key)
         wrong = f"there is a row already whose ({names}) is ({given}). Keys are unique."
-        return _constraint(
+        return rows.constraint(
             table, field, values.get(field), wrong if field in table.key else str(error)
         )
 
     def _run(self, statement: str, parameters: Sequence[SqlValue]) -> list[dict[str, SqlValue]]:
         return self._transaction.execute(self._bundle.alias, statement, parameters)
-
-
-def _plain(value: object) -> JsonValue:
-    """Return a value as JSON has it: moments, which ``now`` gives, as ISO 8601 text."""
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    return value  # type: ignore[return-value]
-
-
-def _constraint(table: Entity, field: str | None, value: object, wrong: str) -> ConstraintError:
-    where = f"{table.name}.{field}" if field else table.name
-    return ConstraintError(f"{where}: {wrong}", entity=table.name, field=field, value=value)
-
-
-def _named_in(message: str) -> tuple[str, str | None]:
-    """Return entity and field that SQLite's words name, like "UNIQUE constraint failed: t.id"."""
-    _, _, names = message.partition("constraint failed: ")
-    entity, _, field = names.split(", ")[0].partition(".")
-    return (entity, field or None) if names else ("", None)
