@@ -3,7 +3,7 @@
 PY := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv lint format test prove demo demo-stop crds examples pictures locks clean
+.PHONY: help venv lint format test prove demo demo-stop crds chart examples pictures locks clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,8 +33,12 @@ demo: venv ## the example on Kubernetes: CONTEXT=... names a cluster, else one i
 demo-stop: venv ## remove what `make demo` started
 	@$(PY) tests/cluster/demo.py stop
 
-crds: venv ## write crds/ anew from operator/wavetank/api
+crds: venv ## write crds/, and the chart's copy, anew from operator/wavetank/api
 	$(PY) -m wavetank.api.crds crds/
+	$(PY) -m wavetank.api.crds charts/wavetank/files/crds/
+
+chart: venv ## write anew what the chart renders to: tests/chart/golden, the demo's manifest
+	$(PY) -m wavetank.testing.chart
 
 examples: venv ## write the manifests of examples/ anew from the bundles beside them
 	$(PY) examples/manifests.py 01-crm
