@@ -458,7 +458,7 @@ async def _proxy_to_the_host(client: Client, namespace: str, port: int) -> Servi
     async def is_reached() -> Answer | None:
         try:
             return await proxy.get("/", "made-up")
-        except Unavailable:
+        except (NotFound, Unavailable):  # the API server looks for both in a cache
             return None
 
     await until(is_reached)

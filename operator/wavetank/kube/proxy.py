@@ -72,46 +72,50 @@ class ServiceProxy:
     async def put(self, path: str, token: str, body: bytes | AsyncIterator[bytes]) -> Answer:
         """Send a body, whole or in parts as it is read; raises as :meth:`get` does."""
         data = BytesIO(body) if isinstance(body, bytes) else body
-        async with self._open("PUT", path, token, data) as response:
-            return Answer(response.status, await response.read())
+        request = Request("put", "Service", f"{self._where}{path}")
+        response = await self._open(request, "PUT", path, token, data)
+        async with response:
+            with answered(request):
+                return Answer(response.status, await response.read())
 
     @asynccontextmanager
     async def download(self, path: str, token: str) -> AsyncIterator[Download]:
         """Fetch something large, part by part; raises as :meth:`get` does."""
-        async with self._open("GET", path, token, None) as response:
-            yield Download(response.status, response.content_length, _parts_of(response))
+        request = Request("get", "Service", f"{self._where}{path}")
+        response = await self._open(request, "GET", path, token, None)
+        async with response:
+            parts = _parts_of(request, response)
+            yield Download(response.status, response.content_length, parts)
 
-    @asynccontextmanager
     async def _open(
-        self, method: str, path: str, token: str, body: BytesIO | AsyncIterator[bytes] | None
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        request = Request(method.lower(), "Service", f"{self._where}{path}")
-        headers = {**await self._transport.connection.headers(), TOKEN_HEADER: token}
+        self,
+        request: Request,
+        method: str,
+        path: str,
+        token: str,
+        body: BytesIO | AsyncIterator[bytes] | None,
+    ) -> aiohttp.ClientResponse:
+        """Send, and return the Service's answer; raise the API server's own refusal."""
+        connection = self._transport.connection
+        headers = {**await connection.headers(), TOKEN_HEADER: token}
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=60)
         with answered(request):
-            session = self._transport.connection.session()
-            async with session.request(
+            response = await connection.session().request(
                 method, self._base + path, headers=headers, data=body, timeout=timeout
-            ) as response:
-                await _refuse_if_not_from_the_service(request, response)
-                yield response
+            )
+            if response.status < HTTPStatus.BAD_REQUEST:
+                return response
+            refusal = await response.read()
+        if b'"kind":"Status"' in refusal.replace(b" ", b""):
+            retry_after = response.headers.get("Retry-After")
+            raise error_for(failure_of(request, response.status, refusal, retry_after))
+        return response
 
 
-async def _parts_of(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    if response.status >= HTTPStatus.BAD_REQUEST:
-        yield await response.read()  # was read already, to see whose answer it is
-        return
-    async for part in response.content.iter_chunked(_PART_BYTES):
-        yield part
-
-
-async def _refuse_if_not_from_the_service(
-    request: Request, response: aiohttp.ClientResponse
-) -> None:
-    """Raise when the API server answered in the Service's place (a Status object)."""
-    if response.status < HTTPStatus.BAD_REQUEST:
-        return
-    body = await response.read()
-    if b'"kind":"Status"' in body.replace(b" ", b""):
-        retry_after = response.headers.get("Retry-After")
-        raise error_for(failure_of(request, response.status, body, retry_after))
+async def _parts_of(request: Request, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    with answered(request):
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            yield await response.read()  # was read already, to see whose answer it is
+            return
+        async for part in response.content.iter_chunked(_PART_BYTES):
+            yield part
