@@ -19,15 +19,15 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CLUSTER = HERE / "cluster.py"
+CRDS = ROOT / "crds"
 INSTALL = HERE / "demo-install.yaml"
 EXAMPLE = ROOT / "examples" / "01-crm" / "all-in-one.yaml"
 
 SYSTEM = "wavetank-system"
 NAMESPACE = "wavetank-demo"
-STORE_FOLDER = Path("/var/lib/wavetank-demo-store")
+STORE_FOLDER = Path("/var/lib/wavetank-store")
 """Where the demo's store keeps its objects: the path of the PersistentVolume in demo-install.yaml."""
 
-STORE_USER = 65532
 RUNS = ("crm-oracle", "crm-nop")
 
 
@@ -101,15 +101,15 @@ def ready_cluster() -> Cluster:
 
 def install(cluster: Cluster) -> None:
     """Install the chart as it is rendered for the demo, and wait until it is ready."""
+    apply = [*cluster.kubectl, "apply", "--server-side", "--force-conflicts", "-f"]
     if cluster.is_ours:
         STORE_FOLDER.mkdir(mode=0o750, parents=True, exist_ok=True)
-        os.chown(STORE_FOLDER, STORE_USER, STORE_USER)
-        call(
-            [*cluster.kubectl, "apply", "--server-side", "--force-conflicts", "-f", str(INSTALL)],
-            quiet=True,
-        )
+        call([*apply, str(CRDS)], quiet=True)
+        call([*cluster.kubectl, "wait", "--for=condition=Established", "-f", str(CRDS)], quiet=True)
+        call([*apply, str(INSTALL)], quiet=True)
         # The tag is the same for every build, so only a restart takes the newest images.
-        call([*cluster.kubectl, "-n", SYSTEM, "rollout", "restart", "deployment"], quiet=True)
+        restart = ["-n", SYSTEM, "rollout", "restart", "deployment"]
+        call([*cluster.kubectl, *restart], quiet=True)
     deployments = output(
         [*cluster.kubectl, "-n", SYSTEM, "get", "deployments", "-o", "name"]
     ).split()
