@@ -102,9 +102,9 @@ class RunningStore:
 
 
 def _free_port() -> int:
-    """Return a port below those that outgoing connections get: it is still free at a restart."""
+    """Return a port that neither outgoing connections nor NodePorts get: it is still free at a restart."""
     while True:
-        port = 20000 + secrets.randbelow(12000)
+        port = 20000 + secrets.randbelow(10000)
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) != 0:
                 return port
