@@ -123,5 +123,5 @@ def running_store(folder: Path, **settings: str) -> Iterator[RunningStore]:
     try:
         yield store
     finally:
-        if store.is_running:
-            store.stop()
+        if store.is_running and (code := store.stop()) != 0:
+            raise RuntimeError(f"the store ended with exit code {code}: {store.log}")
