@@ -54,7 +54,7 @@ def helm() -> str:
 
 def template(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Render the chart as release ``wavetank`` and return what helm said."""
-    command = ["template", "wavetank", CHART, "--namespace", NAMESPACE]
+    command: list[str | Path] = ["template", "wavetank", CHART, "--namespace", NAMESPACE]
     return subprocess.run(  # noqa: S603 - helm, with a test's arguments
         [helm(), *command, "--kube-version", _KUBERNETES, *arguments],
         check=False,
