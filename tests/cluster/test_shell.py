@@ -2,14 +2,14 @@
 
 import asyncio
 import re
-import signal
-import sys
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import httpx
 import pytest
+import yaml
 
 from wavetank.kube.client import FIELD_MANAGER, Client
 from wavetank.kube.objects import (
@@ -22,8 +22,10 @@ from wavetank.kube.objects import (
     owner_reference,
     uid_of,
 )
-from wavetank.testing.cluster import kubeconfig_of_a_service_account, until
+from wavetank.testing.cluster import kubeconfig_of_a_service_account
+from wavetank.testing.network import Road, road_to
 from wavetank.testing.objects import a_world
+from wavetank.testing.operator_process import NEEDED, OperatorProcess
 
 pytestmark = pytest.mark.usefixtures("crds")
 
@@ -42,53 +44,11 @@ RULES = [
 """All that the shell needs, in the one namespace that it serves."""
 
 
-class Operator:
-    """The process, and what it said so far."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.lines: list[str] = []
-        self.port = 0
-        self._reader = asyncio.create_task(self._read())
-
-    async def _read(self) -> None:
-        assert self.process.stdout is not None
-        async for line in self.process.stdout:
-            self.lines.append(line.decode().rstrip())
-
-    async def said(self, pattern: str, times: int = 1) -> None:
-        """Wait until so many lines match."""
-
-        async def enough() -> bool:
-            return self.count(pattern) >= times
-
-        try:
-            await until(enough, seconds=30)
-        except TimeoutError:
-            pytest.fail(f"'{pattern}' was not said:\n" + "\n".join(self.lines))
-
-    def count(self, pattern: str) -> int:
-        return sum(1 for line in self.lines if re.search(pattern, line))
-
-    async def http(self, path: str) -> httpx.Response:
-        async with httpx.AsyncClient() as http:
-            return await http.get(f"http://127.0.0.1:{self.port}{path}")
-
-    async def end(self) -> int:
-        if self.process.returncode is None:
-            self.process.send_signal(signal.SIGTERM)
-        code = await self.process.wait()
-        await self._reader
-        return code
-
-
 @pytest.fixture
-async def operator(
-    client: Client, kubeconfig: Path, namespace: str, tmp_path: Path
-) -> AsyncIterator[Operator]:
-    """The shell, serving the module's namespace as an account that may do nothing else."""
+async def account(client: Client, kubeconfig: Path, namespace: str, tmp_path: Path) -> Path:
+    """The kubeconfig of an account with the operator's role and no other."""
     name = f"shell-{uuid.uuid4().hex[:6]}"
-    account = kubeconfig_of_a_service_account(kubeconfig, namespace, name, tmp_path)
+    path = kubeconfig_of_a_service_account(kubeconfig, namespace, name, tmp_path)
     await client.create(ROLES, namespace, {"metadata": {"name": name}, "rules": RULES})
     binding = {
         "metadata": {"name": name},
@@ -96,30 +56,32 @@ async def operator(
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
     await client.create(BINDINGS, namespace, binding)
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        Path(__file__).with_name("shell_driver.py"),
-        env={
-            "WAVETANK_KUBECONFIG": str(account),
-            "WAVETANK_NAMESPACE": namespace,
+    return path
+
+
+@asynccontextmanager
+async def running(kubeconfig: Path, namespace: str) -> AsyncIterator[OperatorProcess]:
+    """The shell, serving one namespace."""
+    operator = await OperatorProcess.start(
+        {
+            **NEEDED,
+            "WAVETANK_KUBECONFIG": str(kubeconfig),
             "WAVETANK_WATCH_NAMESPACE": namespace,
-            "WAVETANK_IMAGE_WORLD": "none",
-            "WAVETANK_IMAGE_AGENT": "none",
-            "WAVETANK_IMAGE_VERIFIER": "none",
-            "WAVETANK_VERSION": "test",
-            "WAVETANK_HEALTH_PORT": "0",
+            "WAVETANK_RESYNC_SECONDS": "100000",
         },
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        [Path(__file__).with_name("shell_driver.py")],
     )
-    operator = Operator(process)
-    await operator.said("operator starts")
-    found = re.search(r"health_port=(\d+)", "\n".join(operator.lines))
-    assert found is not None
-    operator.port = int(found[1])
-    await operator.said("operator is ready")
-    yield operator
-    await operator.end()
+    try:
+        await operator.said("operator is ready")
+        yield operator
+    finally:
+        await operator.end()
+
+
+@pytest.fixture
+async def operator(account: Path, namespace: str) -> AsyncIterator[OperatorProcess]:
+    async with running(account, namespace) as started:
+        yield started
 
 
 def child(owner: Manifest, kind: Resource, name: str, spec: Manifest) -> Manifest:
@@ -153,7 +115,7 @@ POD_SPEC: Manifest = {
 
 
 async def test_what_happens_to_an_object_or_its_children_brings_a_look(
-    operator: Operator, client: Client, namespace: str
+    operator: OperatorProcess, client: Client, namespace: str
 ) -> None:
     world = await client.create(WORLDS, namespace, a_world("crm"))
     await operator.said(rf"looked World {namespace}/crm there")
@@ -178,7 +140,7 @@ async def test_what_happens_to_an_object_or_its_children_brings_a_look(
 
 
 async def test_what_a_stranger_labels_as_ours_brings_no_look(
-    operator: Operator, client: Client, namespace: str
+    operator: OperatorProcess, client: Client, namespace: str
 ) -> None:
     item = {
         "metadata": {"name": "stranger", "labels": {"app.kubernetes.io/managed-by": "wavetank"}}
@@ -192,7 +154,7 @@ async def test_what_a_stranger_labels_as_ours_brings_no_look(
 
 
 async def test_kopf_writes_nothing_to_our_objects(
-    operator: Operator, client: Client, namespace: str
+    operator: OperatorProcess, client: Client, namespace: str
 ) -> None:
     created = await client.create(WORLDS, namespace, a_world("untouched"))
     await operator.said("looked World .*/untouched there")
@@ -205,7 +167,9 @@ async def test_kopf_writes_nothing_to_our_objects(
     await client.delete(WORLDS, namespace, "untouched", uid=uid_of(created))
 
 
-async def test_the_role_is_enough(operator: Operator, client: Client, namespace: str) -> None:
+async def test_the_role_is_enough(
+    operator: OperatorProcess, client: Client, namespace: str
+) -> None:
     world = await client.create(WORLDS, namespace, a_world("modest"))
     await operator.said("looked World .*/modest there")
     await client.delete(WORLDS, namespace, "modest", uid=uid_of(world))
@@ -215,7 +179,7 @@ async def test_the_role_is_enough(operator: Operator, client: Client, namespace:
 
 
 async def test_an_event_is_posted_once_whoever_says_it_again(
-    operator: Operator, client: Client, namespace: str
+    operator: OperatorProcess, client: Client, namespace: str
 ) -> None:
     world = await client.create(WORLDS, namespace, a_world("told"))
     await operator.said("looked World .*/told there")
@@ -235,7 +199,7 @@ async def test_an_event_is_posted_once_whoever_says_it_again(
     await client.delete(WORLDS, namespace, "told", uid=uid_of(world))
 
 
-async def test_it_is_healthy_ready_and_tells_prometheus(operator: Operator) -> None:
+async def test_it_is_healthy_ready_and_tells_prometheus(operator: OperatorProcess) -> None:
     health, ready = await operator.http("/healthz"), await operator.http("/readyz")
     metrics = await operator.http("/metrics")
 
@@ -248,7 +212,7 @@ async def test_it_is_healthy_ready_and_tells_prometheus(operator: Operator) -> N
 
 
 async def test_on_sigterm_a_running_look_ends_and_then_the_process(
-    operator: Operator, client: Client, namespace: str
+    operator: OperatorProcess, client: Client, namespace: str
 ) -> None:
     world = await client.create(WORLDS, namespace, a_world("slow"))
     await operator.said("begins World .*/slow")
@@ -260,3 +224,52 @@ async def test_on_sigterm_a_running_look_ends_and_then_the_process(
     assert operator.count("looked World .*/slow there") == 1
     assert operator.lines[-1].endswith("operator stops")
     await client.delete(WORLDS, namespace, "slow", uid=uid_of(world))
+
+
+@pytest.fixture
+async def road(account: Path) -> AsyncIterator[Road]:
+    """A way to the API server that can be made to fail; the account's kubeconfig takes it."""
+    known = yaml.safe_load(account.read_text())
+    server = urlsplit(known["clusters"][0]["cluster"]["server"])
+    async with road_to(str(server.hostname), server.port or 443) as road:
+        known["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{road.port}"
+        account.write_text(yaml.safe_dump(known))
+        yield road
+
+
+async def test_after_an_outage_of_the_api_server_it_sees_what_happened_meanwhile(
+    account: Path, client: Client, namespace: str, road: Road
+) -> None:
+    async with running(account, namespace) as operator:
+        road.close()
+        world = await client.create(WORLDS, namespace, a_world("meanwhile"))
+        pod = await client.create(PODS, namespace, child(world, WORLDS, "meanwhile", POD_SPEC))
+        await operator.said("pods: the watch was cut")
+        assert operator.count("looked World .*/meanwhile") == 0
+
+        road.open()
+        await operator.said("looked World .*/meanwhile there", seconds=60)
+
+        before = operator.count("looked World .*/meanwhile")
+        await client.delete(PODS, namespace, "meanwhile", uid=uid_of(pod), grace_seconds=0)
+        await operator.said("looked World .*/meanwhile", before + 1, seconds=60)
+    await client.delete(WORLDS, namespace, "meanwhile", uid=uid_of(world))
+
+
+@pytest.mark.prove
+async def test_watches_that_went_silent_are_found_and_begun_anew(
+    account: Path, client: Client, namespace: str, road: Road
+) -> None:
+    world = await client.create(WORLDS, namespace, a_world("silent"))
+    async with running(account, namespace) as operator:
+        await operator.said("looked World .*/silent there")
+        road.freeze()
+        before = operator.count("looked World .*/silent")
+        await client.merge_patch(WORLDS, namespace, "silent", {"metadata": {"labels": {"a": "b"}}})
+        await client.create(PODS, namespace, child(world, WORLDS, "silent", POD_SPEC))
+
+        # kopf's and our own watch each have to find out; there is no resync here.
+        await operator.said("looked World .*/silent", before + 2, seconds=120)
+        await operator.said("pods: the watch was cut", seconds=120)
+        assert (await operator.http("/healthz")).status_code == 200
+    await client.delete(WORLDS, namespace, "silent", uid=uid_of(world))

@@ -1,13 +1,9 @@
 """How the operator's process starts where something is missing, and how it ends."""
 
 import asyncio
-import re
-import signal
-import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from wavetank.testing.api_server import (
@@ -16,35 +12,7 @@ from wavetank.testing.api_server import (
     refuses,
     scripted_api_server,
 )
-
-NEEDED = {
-    "WAVETANK_NAMESPACE": "wavetank",
-    "WAVETANK_IMAGE_WORLD": "none",
-    "WAVETANK_IMAGE_AGENT": "none",
-    "WAVETANK_IMAGE_VERIFIER": "none",
-    "WAVETANK_VERSION": "test",
-    "WAVETANK_HEALTH_PORT": "0",
-}
-
-
-async def start(environment: Mapping[str, str]) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "wavetank.controller",
-        env=environment,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-
-
-async def line_with(process: asyncio.subprocess.Process, pattern: str) -> re.Match[str]:
-    assert process.stdout is not None
-    async with asyncio.timeout(30):
-        async for line in process.stdout:
-            if found := re.search(pattern, line.decode()):
-                return found
-    pytest.fail(f"the process ended without saying '{pattern}'")
+from wavetank.testing.operator_process import NEEDED, OperatorProcess
 
 
 @pytest.fixture
@@ -54,12 +22,10 @@ async def server() -> AsyncIterator[ScriptedApiServer]:
 
 
 async def test_without_settings_it_says_all_that_is_missing_and_ends() -> None:
-    process = await start({"WAVETANK_WRITE_RATE": "fast"})
+    operator = await OperatorProcess.start({"WAVETANK_WRITE_RATE": "fast"})
 
-    said, _ = await process.communicate()
-
-    assert process.returncode == 2
-    assert [line.split(":")[0] for line in said.decode().splitlines()] == [
+    assert await operator.ended() == 2
+    assert [line.split(":")[0] for line in operator.lines] == [
         "WAVETANK_NAMESPACE",
         "WAVETANK_IMAGE_WORLD",
         "WAVETANK_IMAGE_AGENT",
@@ -71,33 +37,32 @@ async def test_without_settings_it_says_all_that_is_missing_and_ends() -> None:
 
 async def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:
     path = str(tmp_path / "nowhere")
-    process = await start({**NEEDED, "WAVETANK_KUBECONFIG": path, "WAVETANK_CONTEXT": "kind"})
+    operator = await OperatorProcess.start(
+        {**NEEDED, "WAVETANK_KUBECONFIG": path, "WAVETANK_CONTEXT": "kind"}
+    )
 
-    said, _ = await process.communicate()
-
-    assert process.returncode == 2
-    assert f"kubeconfig '{path}', context 'kind' cannot be used" in said.decode()
+    assert await operator.ended() == 2
+    assert operator.count(f"kubeconfig '{path}', context 'kind' cannot be used") == 1
 
 
 async def test_while_the_crds_are_missing_it_waits_not_ready_but_healthy(
     server: ScriptedApiServer, tmp_path: Path
 ) -> None:
     server.will(*[refuses(404, "NotFound")] * 1000)
-    process = await start({**NEEDED, "WAVETANK_KUBECONFIG": str(server.kubeconfig(tmp_path))})
-    port = (await line_with(process, r"health_port=(\d+)"))[1]
-    await line_with(process, "are the CRDs installed, and the role bound")
+    operator = await OperatorProcess.start(
+        {**NEEDED, "WAVETANK_KUBECONFIG": str(server.kubeconfig(tmp_path))}
+    )
+    await operator.said("are the CRDs installed, and the role bound")
 
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
-        health, ready = await http.get("/healthz"), await http.get("/readyz")
+    health, ready = await operator.http("/healthz"), await operator.http("/readyz")
 
     assert health.status_code == 200
     assert (ready.status_code, ready.text) == (
         503,
         "worlds: list World: words of NotFound (404 NotFound)\n",
     )
-    process.send_signal(signal.SIGTERM)
     async with asyncio.timeout(5):
-        assert await process.wait() == 0
+        assert await operator.end() == 0
 
 
 async def test_it_can_be_stopped_while_the_first_list_of_pods_does_not_come(
@@ -105,14 +70,13 @@ async def test_it_can_be_stopped_while_the_first_list_of_pods_does_not_come(
 ) -> None:
     empty = gives({"metadata": {"resourceVersion": "1"}, "items": []})
     server.will(empty, empty, empty, *[refuses(403, "Forbidden")] * 1000)
-    process = await start({**NEEDED, "WAVETANK_KUBECONFIG": str(server.kubeconfig(tmp_path))})
-    port = (await line_with(process, r"health_port=(\d+)"))[1]
-    await line_with(process, "the watch was cut")
+    operator = await OperatorProcess.start(
+        {**NEEDED, "WAVETANK_KUBECONFIG": str(server.kubeconfig(tmp_path))}
+    )
+    await operator.said("the watch was cut")
 
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
-        ready = await http.get("/readyz")
+    ready = await operator.http("/readyz")
 
     assert (ready.status_code, ready.text) == (503, "the first list of Pods and Jobs\n")
-    process.send_signal(signal.SIGTERM)
     async with asyncio.timeout(5):
-        assert await process.wait() == 0
+        assert await operator.end() == 0

@@ -1,77 +1,94 @@
-"""The operator as a process of the test, so that it can be killed; the cluster's own stands still."""
+"""The operator as a process of its own, and what it says."""
 
-import os
+import asyncio
+import re
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-SYSTEM = "wavetank-system"
-OPERATOR = "deployment/wavetank-operator"
+import httpx
 
-_IMAGES = {
-    f"WAVETANK_IMAGE_{name.upper()}": f"wavetank.local/{name}:dev"
-    for name in ("world", "agent", "verifier")
+from wavetank.testing.cluster import until
+
+NEEDED = {
+    "WAVETANK_NAMESPACE": "wavetank",
+    "WAVETANK_IMAGE_WORLD": "none",
+    "WAVETANK_IMAGE_AGENT": "none",
+    "WAVETANK_IMAGE_VERIFIER": "none",
+    "WAVETANK_VERSION": "test",
+    "WAVETANK_HEALTH_PORT": "0",
 }
+"""The settings that have no default."""
 
 
 class OperatorProcess:
-    """Starts and kills ``python -m wavetank.controller``; at most one at a time."""
+    """A running operator, all its lines so far, and its health port."""
 
-    def __init__(self, kubeconfig: Path, log: Path) -> None:
-        self._log = log
-        self._environment = {
-            **os.environ,  # noqa: TID251 - handed on, not read
-            **_IMAGES,
-            "WAVETANK_KUBECONFIG": str(kubeconfig),
-            "WAVETANK_NAMESPACE": SYSTEM,
-            "WAVETANK_VERSION": "test",
-            "WAVETANK_HEALTH_PORT": "0",
-            "WAVETANK_RESYNC_SECONDS": "10",
-        }
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.lines: list[str] = []
+        self._process = process
+        self._reader = asyncio.create_task(self._read())
 
-    def start(self) -> None:
-        """Start it; what it logs is appended to the log."""
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "wavetank.controller"],
-                env=self._environment,
-                stdout=log,
-                stderr=log,
-            )
+    @classmethod
+    async def start(
+        cls, environment: Mapping[str, str], program: Sequence[str | Path] | None = None
+    ) -> "OperatorProcess":
+        """Start ``python -m wavetank.controller``, or another program of Python.
 
-    def kill(self) -> None:
-        """End it as a crash would: no last write, no last word."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-            self._process = None
+        Args:
+            environment: All of it; nothing is inherited.
+            program: Arguments for the interpreter.
+        """
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *(program or ("-m", "wavetank.controller")),
+            env=dict(environment),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        return cls(process)
 
-    def has_ended(self) -> bool:
-        """Tell whether it ended by itself."""
-        return self._process is not None and self._process.poll() is not None
+    async def said(self, pattern: str, times: int = 1, seconds: float = 30.0) -> re.Match[str]:
+        """Wait until so many lines match, and return the last match.
 
+        Raises:
+            AssertionError: If it was not said in time; with all that was.
+        """
 
-@contextmanager
-def own_operator(kubeconfig: Path, log: Path) -> Iterator[OperatorProcess]:
-    """Put the cluster's operator to rest while a test runs its own."""
-    kubectl = ["kubectl", "--kubeconfig", str(kubeconfig), "-n", SYSTEM]
-    _call([*kubectl, "scale", OPERATOR, "--replicas=0"])
-    selector = "--selector=app.kubernetes.io/component=operator"
-    _call([*kubectl, "wait", "--for=delete", "pod", selector, "--timeout=90s"])
-    process = OperatorProcess(kubeconfig, log)
-    try:
-        yield process
-    finally:
-        process.kill()
-        _call([*kubectl, "scale", OPERATOR, "--replicas=1"])
-        _call([*kubectl, "rollout", "status", OPERATOR, "--timeout=90s"])
+        async def enough() -> list[re.Match[str]] | None:
+            found = [match for line in self.lines if (match := re.search(pattern, line))]
+            return found if len(found) >= times else None
 
+        try:
+            return (await until(enough, seconds))[-1]
+        except TimeoutError:
+            raise AssertionError(
+                f"'{pattern}' was not said {times} times:\n" + "\n".join(self.lines)
+            ) from None
 
-def _call(command: list[str]) -> None:
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    if ended.returncode != 0:
-        raise AssertionError(ended.stderr)
+    def count(self, pattern: str) -> int:
+        """Return how many lines match."""
+        return sum(1 for line in self.lines if re.search(pattern, line))
+
+    async def http(self, path: str) -> httpx.Response:
+        """Ask its health port."""
+        port = (await self.said(r"health_port=(\d+)"))[1]
+        async with httpx.AsyncClient() as http:
+            return await http.get(f"http://127.0.0.1:{port}{path}")
+
+    async def end(self) -> int:
+        """Ask it to end, if it has not, and return its exit code."""
+        if self._process.returncode is None:
+            self._process.send_signal(signal.SIGTERM)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """Wait until it ends by itself, and return its exit code."""
+        await self._reader
+        return await self._process.wait()
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101 - it was asked for
+        async for line in self._process.stdout:
+            self.lines.append(line.decode().rstrip())
