@@ -7,6 +7,7 @@ the kubelet restarted has lost its state: it finds its own marker and refuses.
 import asyncio
 import logging
 import signal
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,7 +58,11 @@ async def run(settings: Settings) -> int:
             message.write(opening)
             _LOG.error("not opened cause=%s message=%r", opening.cause, opening.message)
             return 1
-        session = Session(opening, settings.state, utc_now)
+        try:
+            session = Session(opening, settings.state, utc_now)
+        except sqlite3.Error as error:
+            message.write(world_failed(f"the seed rows cannot be loaded: {error}"))
+            return 1
         keeper = Keeper(session, StoreSealer(settings.session, store, message, settings.state))
         await _serve(create_app(keeper), settings, stopping, keeper)
     return 0

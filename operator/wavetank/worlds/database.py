@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wavetank.bundles.world import WorldBundle
-from wavetank.worlds.errors import SessionEnded
+from wavetank.worlds.errors import SessionEnded, ToolError
 from wavetank.worlds.tables import (
     PAGE_BYTES,
     STATE_BYTES,
@@ -43,14 +43,31 @@ _UNREPEATABLE = frozenset(
     {"random", "randomblob", "current_timestamp", "current_date", "current_time", "load_extension"}
 )
 _INTERRUPT_SECONDS = 0.1
+_RESULT_BYTES = 64 * 1024 * 1024
+"""Of what one statement returns: an agent must not be able to fill the container's memory, which
+would end its session without a score."""
+_CELL_BYTES = 64
+"""What a value costs in Python besides its text."""
+_WORK_BYTES = 128 * 1024 * 1024
+"""What SQLite may take in all besides full databases, for sorting and for writing the end state."""
 _NOW_IN_SQL = re.compile(
     r"'now'|\b(?:date|time|datetime|julianday|unixepoch|strftime)\s*\(\s*\)", re.IGNORECASE
 )
 
 
 def create(worlds: Sequence[WorldBundle]) -> "Databases":
-    """Return databases that hold the seed rows of the worlds."""
-    return Databases({world.alias: _connection(world) for world in worlds})
+    """Return databases that hold the seed rows of the worlds.
+
+    Raises:
+        sqlite3.Error: When they do not fit (see ``tables.STATE_BYTES``).
+    """
+    connections = {world.alias: _connection(world) for world in worlds}
+    # For the process as a whole; it can only be lowered.
+    heap = len(worlds) * STATE_BYTES + _WORK_BYTES
+    connections[""].execute(f"PRAGMA hard_heap_limit = {heap}")
+    for connection in connections.values():
+        connection.set_authorizer(_authorize)
+    return Databases(connections)
 
 
 class Databases:
@@ -118,14 +135,13 @@ class Databases:
 
         Raises:
             SessionEnded: When the session is over.
+            ToolError: When it returns more than anyone can use.
             sqlite3.Error: In SQLite's own words.
         """
         with self._lock:
             if self._ended:
                 raise SessionEnded
-            cursor = self._connections[alias].execute(statement, parameters)
-            names = [column[0] for column in cursor.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            return _fetched(self._connections[alias].execute(statement, parameters))
 
     def _command(self, command: str) -> None:
         for connection in self._connections.values():
@@ -174,6 +190,18 @@ def _authorize(
     return sqlite3.SQLITE_OK
 
 
+def _fetched(cursor: sqlite3.Cursor) -> list[dict[str, SqlValue]]:
+    names = [column[0] for column in cursor.description or ()]
+    found: list[dict[str, SqlValue]] = []
+    left = _RESULT_BYTES
+    for row in cursor:
+        left -= sum(_CELL_BYTES + (len(v) if isinstance(v, str | bytes) else 0) for v in row)
+        if left < 0:
+            raise ToolError(f"a statement returns more than {_RESULT_BYTES} bytes. Ask for less.")
+        found.append(dict(zip(names, row, strict=True)))
+    return found
+
+
 def _connection(world: WorldBundle) -> sqlite3.Connection:
     # Without the cache of statements each is prepared, and so authorised, when it is run.
     connection = sqlite3.connect(
@@ -198,5 +226,4 @@ def _connection(world: WorldBundle) -> sqlite3.Connection:
         )
     connection.execute("COMMIT")
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.set_authorizer(_authorize)
     return connection

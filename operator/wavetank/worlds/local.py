@@ -25,9 +25,10 @@ class FolderSealer:
 
     async def seal(self, session: Session, ended: Ended) -> WorldMessage:
         """Write the end state and its seal."""
-        snapshot = await asyncio.to_thread(packed, session, ended, self._folder / "snapshot")
+        snapshot = await asyncio.to_thread(
+            packed, session, ended, self._folder / "snapshot.tar.zst"
+        )
         message = sealed(_ATTEMPT, session, ended, snapshot)
-        (self._folder / "snapshot.tar.zst").write_bytes(snapshot)
         if message.seal:
             (self._folder / "seal.json").write_bytes(message.seal.canonical())
         return message

@@ -4,17 +4,19 @@ The message is what the operator reads first; the store is asked only when it is
 """
 
 import asyncio
+import hashlib
 import json
 import logging
-import shutil
 import sqlite3
+import tarfile
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import zstandard
 
-from wavetank.api.wire import Seal, SessionSpec, WorldMessage, digest_of
-from wavetank.bundles.pack import PLAIN, BundleFile, pack
+from wavetank.api.wire import Seal, SessionSpec, WorldMessage
 from wavetank.core.causes import Cause
 from wavetank.store.client import StoreClient, StoreRefused, StoreUnavailable, until
 from wavetank.worlds.keeper import Ended
@@ -63,6 +65,17 @@ class Attempt:
     attempt: int
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """An end state as one file."""
+
+    file: Path
+    digest: str
+    """``sha256:<hex>`` of its bytes."""
+    size: int
+    """Bytes."""
+
+
 class StoreSealer:
     """Seals into the store, trying again while it is away."""
 
@@ -72,14 +85,14 @@ class StoreSealer:
         self._spec = spec
         self._store = store
         self._message = message
-        self._folder = folder
+        self._file = folder / "snapshot.tar.zst"
         self._attempt = Attempt(spec.run, spec.ordinal, spec.attempt)
         self._prefix = f"/v1/runs/{spec.run}/{spec.ordinal}/{spec.attempt}"
 
     async def seal(self, session: Session, ended: Ended) -> WorldMessage:
         """Put snapshot and seal, write the message, and return it."""
         try:
-            snapshot = await asyncio.to_thread(packed, session, ended, self._folder / "snapshot")
+            snapshot = await asyncio.to_thread(packed, session, ended, self._file)
         except (OSError, sqlite3.Error) as error:  # for instance a full disk
             message = world_failed(f"the end state cannot be written: {error}")
         else:
@@ -96,13 +109,15 @@ class StoreSealer:
         except (StoreUnavailable, StoreRefused) as error:
             _LOG.warning("agent-log is not kept error=%r", str(error))
 
-    async def _put(self, message: WorldMessage, snapshot: bytes, last_try: float) -> WorldMessage:
+    async def _put(
+        self, message: WorldMessage, snapshot: Snapshot, last_try: float
+    ) -> WorldMessage:
         """Put both, and return the message, or another if that cannot be done."""
         seal = message.seal.canonical() if message.seal else b""
 
         async def once() -> None:
             try:
-                await self._store.put(f"{self._prefix}/snapshot", snapshot)
+                await self._store.put(f"{self._prefix}/snapshot", snapshot.file)
                 await self._store.put(f"{self._prefix}/seal", seal)
             except StoreUnavailable as error:
                 # In case this process is ended before the store is back.
@@ -125,7 +140,7 @@ class StoreSealer:
         return asyncio.get_running_loop().time() + seconds
 
 
-def sealed(attempt: Attempt, session: Session, ended: Ended, snapshot: bytes) -> WorldMessage:
+def sealed(attempt: Attempt, session: Session, ended: Ended, snapshot: Snapshot) -> WorldMessage:
     """Return the message with the seal of a stopped session."""
     stopped = session.stopped_at
     if stopped is None:
@@ -138,8 +153,8 @@ def sealed(attempt: Attempt, session: Session, ended: Ended, snapshot: bytes) ->
         end=ended.end,
         reason=ended.report.reason[:_REASON_LENGTH],
         exit_code=ended.report.exit_code,
-        snapshot=digest_of(snapshot),
-        snapshot_bytes=len(snapshot),
+        snapshot=snapshot.digest,
+        snapshot_bytes=snapshot.size,
         calls=session.trajectory.calls,
         started_at=wire_time(session.started_at) if session.started_at else None,
         ended_at=wire_time(stopped),
@@ -147,25 +162,41 @@ def sealed(attempt: Attempt, session: Session, ended: Ended, snapshot: bytes) ->
     return WorldMessage(seal=seal, seal_digest=seal.digest())
 
 
-def packed(session: Session, ended: Ended, folder: Path) -> bytes:
-    """Return the snapshot of a stopped session as ``tar.zst``, by way of files in ``folder``."""
-    shutil.rmtree(folder, ignore_errors=True)
-    session.dump(folder / "worlds")
-    told = {
-        "task": session.opening.task.id,
-        "finalAnswer": ended.report.final_answer,
-        "calls": session.trajectory.calls,
-        "end": ended.end,
-        "reason": ended.report.reason[:_REASON_LENGTH],
-    }
-    files = {
-        "session.json": BundleFile(PLAIN, json.dumps(told).encode()),
-        "trajectory.jsonl": BundleFile(PLAIN, session.trajectory.path.read_bytes()),
-    }
-    for path in sorted(folder.rglob("*.sqlite")):
-        files[str(path.relative_to(folder))] = BundleFile(PLAIN, path.read_bytes())
-    shutil.rmtree(folder)
-    return pack(files)
+def packed(session: Session, ended: Ended, file: Path) -> Snapshot:
+    """Write the snapshot of a stopped session as ``tar.zst``.
+
+    Everything goes through files and in pieces: a state can be as large as half of the memory.
+    """
+    with tempfile.TemporaryDirectory(dir=file.parent) as name:
+        folder = Path(name)
+        session.dump(folder / "worlds")
+        told = {
+            "task": session.opening.task.id,
+            "finalAnswer": ended.report.final_answer,
+            "calls": session.trajectory.calls,
+            "end": ended.end,
+            "reason": ended.report.reason[:_REASON_LENGTH],
+        }
+        (folder / "session.json").write_text(json.dumps(told))
+        files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.*")}
+        _write_archive(file, {**files, "trajectory.jsonl": session.trajectory.path})
+    with file.open("rb") as written:
+        digest = hashlib.file_digest(written, "sha256").hexdigest()
+    return Snapshot(file, f"sha256:{digest}", file.stat().st_size)
+
+
+def _write_archive(file: Path, files: Mapping[str, Path]) -> None:
+    """Write files as ``bundles.pack.unpack`` reads them: sorted, without times and owners."""
+    with (
+        file.open("wb") as out,
+        zstandard.ZstdCompressor().stream_writer(out, closefd=False) as zipped,
+        tarfile.open(fileobj=zipped, mode="w|", format=tarfile.USTAR_FORMAT) as tar,
+    ):
+        for name, path in sorted(files.items()):
+            info = tarfile.TarInfo(name)
+            info.size = path.stat().st_size
+            with path.open("rb") as content:
+                tar.addfile(info, content)
 
 
 def _unavailable(error: StoreUnavailable) -> WorldMessage:

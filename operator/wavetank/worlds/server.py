@@ -34,6 +34,7 @@ _STATUS: Mapping[ErrorKind, int] = {
     ErrorKind.TOOL_ERROR: 422,
     ErrorKind.CONSTRAINT_ERROR: 422,
     ErrorKind.INTERNAL_ERROR: 500,
+    ErrorKind.TOO_MANY_CALLS: 429,
 }
 _REPORT_KEYS = ("reason", "finalAnswer", "exitCode", "log")
 

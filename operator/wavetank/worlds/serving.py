@@ -9,6 +9,8 @@ from starlette.applications import Starlette
 
 _SHUTDOWN_SECONDS = 1
 """For answers under way; when a world stops there is nobody left who may act."""
+_CONNECTIONS = 128
+"""At once; each may bring a body of 1 MiB, and the container's memory is limited."""
 _KEEP_ALIVE_SECONDS = 120
 """An agent thinks for a while between two calls; its connection should be there then."""
 
@@ -31,6 +33,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 log_config=None,
                 server_header=False,
+                limit_concurrency=_CONNECTIONS,
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )

@@ -6,7 +6,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -31,6 +31,10 @@ Clock = Callable[[], datetime]
 _LAST_CALL_SECONDS = 2.0
 """How long the call that runs when a session ends may go on; then it is taken back."""
 _JOIN_SECONDS = 0.5
+_MAX_CALLS = 100_000
+"""Of one session: an agent that calls in a loop must not fill the disk that its seal needs."""
+_RESULT_BYTES = 4 * 1024 * 1024
+"""Of one result: more than any model reads, and it is held several times while it is sent."""
 
 
 class State(StrEnum):
@@ -52,6 +56,7 @@ class ErrorKind(StrEnum):
     TOOL_ERROR = "ToolError"
     CONSTRAINT_ERROR = "ConstraintError"
     INTERNAL_ERROR = "InternalError"
+    TOO_MANY_CALLS = "TooManyCalls"
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ class Session:
             folder: Where the trajectory is written.
             clock: Gives the moment, UTC; tools see the session's own time instead.
         """
-        self.opening = opening
+        self.opening = replace(opening, read=_without_rows(opening.read))
         self.state = State.READY
         self.started_at: datetime | None = None
         self.stopped_at: datetime | None = None
@@ -153,6 +158,10 @@ class Session:
         async with self._gate:
             if self.state is not State.OPEN:
                 return _refused(self.state)
+            if self.trajectory.calls >= _MAX_CALLS:
+                return CallError(
+                    ErrorKind.TOO_MANY_CALLS, f"a session has at most {_MAX_CALLS} calls."
+                )
             moment, began = self._clock(), time.perf_counter()
             outcome = await self._outcome(name, arguments)
             self.trajectory.add(
@@ -211,10 +220,18 @@ def wire_time(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def _without_rows(read: ReadWorld) -> ReadWorld:
+    """Return a world without the seed rows, which are in the database now: they may be large."""
+    linked = {alias: replace(world, rows={}) for alias, world in read.linked.items()}
+    return replace(read, main=replace(read.main, rows={}), linked=linked)
+
+
 def _as_json(value: object) -> JsonValue:
     plain = pydantic_core.to_jsonable_python(value)
     # NaN, Infinity and lone surrogates are no JSON: the agent would get what nobody can parse.
-    json.dumps(plain, allow_nan=False, ensure_ascii=False).encode()
+    size = len(json.dumps(plain, allow_nan=False, ensure_ascii=False).encode())
+    if size > _RESULT_BYTES:
+        raise ToolError(f"the result has {size} bytes; at most {_RESULT_BYTES} are sent.")
     return cast("JsonValue", plain)
 
 
