@@ -13,7 +13,9 @@ from wavetank.core.causes import Cause
 from wavetank.testing.bundles import DESK, write_bundle, write_linked
 from wavetank.testing.grading import SEAL, Job, Scene, wait_until
 from wavetank.testing.store import RunningStore, running_store
+from wavetank.worlds.tables import STATE_BYTES
 
+MIB = 1024 * 1024
 CLOSE = ("", "UPDATE crm_tickets SET status = 'closed' WHERE id = 'T-7'")
 ENDLESS_IF_CLOSED = (
     "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n "
@@ -235,6 +237,25 @@ async def test_a_store_that_stays_away_leaves_no_record_and_both_end(tmp_path: P
     assert codes == (1, 0)
     assert (job.report.n, job.report.records) == (0, [])
     assert "/v1/bundles/" in job.report.message
+
+
+async def test_a_state_as_large_as_can_be_is_graded(store: RunningStore, tmp_path: Path) -> None:
+    main = desk(
+        tmp_path / "crm",
+        rows="SELECT COUNT(*) > 100 FROM crm_accounts",
+        sorted="SELECT COUNT(*) = 2 FROM (SELECT DISTINCT name FROM crm_accounts)",
+    )
+    fill = (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {rows}) "
+        "INSERT INTO crm_accounts SELECT 'x' || x, printf('%.*c', {length}, 'x') FROM n"
+    ).format(rows=STATE_BYTES // MIB - 1, length=MIB - 9000)
+    scene = Scene(store, tmp_path, main)
+    # Of one letter, so that it packs as no honest state does.
+    job = await scene.job(await scene.member(0, [("", fill)]))
+
+    job.run()
+
+    assert job.report.records == [record(job, 0, rows=1.0, sorted=1.0)]
 
 
 async def test_a_member_whose_snapshot_is_not_the_sealed_one_has_no_record(scene: Scene) -> None:

@@ -210,7 +210,7 @@ def test_verifiers_are_not_run_on_data_that_is_at_fault(tmp_path: Path) -> None:
         ),
         ("import sys\nsys.exit('no')\n", "importing it raised at line 2: SystemExit: no"),
         ("x = bytearray(1 << 40)\n", "importing it raised at line 1: MemoryError"),
-        ("def f(:\n", "importing it raised SyntaxError: invalid syntax"),
+        ("def f(:\n", "importing it raised at line 1: SyntaxError: invalid syntax"),
     ],
 )
 def test_handlers_that_cannot_be_imported_are_a_fault(

@@ -5,13 +5,17 @@ import signal
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from wavetank.bundles.world import Entity, Field, FieldType, WorldBundle
 from wavetank.testing.grading import wait_until
+from wavetank.worlds import database
 from wavetank.worlds.grading import exchange
 from wavetank.worlds.grading.child import Child, Ending, How, Limits, Send
+from wavetank.worlds.tables import VALUE_BYTES
 
 LIMITS = Limits(seconds=1, wall_seconds=20)
 
@@ -135,6 +139,16 @@ def test_sqlite_runs_out_of_memory_before_the_child_does() -> None:
             send(b"out of memory")
 
     assert ended(fills) == ([b"out of memory"], Ending(How.DONE))
+
+
+NOTES = Entity("notes", (Field("text", FieldType.STRING),))
+
+
+def test_a_value_that_graders_could_not_hold_is_not_stored(tmp_path: Path) -> None:
+    with closing(database.create([WorldBundle(tmp_path, entities=(NOTES,))])) as databases:
+        transaction = databases.begin()
+        with pytest.raises(sqlite3.DataError, match="string or blob too big"):
+            transaction.execute("", "INSERT INTO notes VALUES (?)", ("x" * (VALUE_BYTES + 1),))
 
 
 def test_what_a_child_started_dies_with_it() -> None:

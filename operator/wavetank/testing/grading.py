@@ -135,7 +135,7 @@ class Scene:
             transaction.execute(alias, statement)
         transaction.commit()
         databases.dump(state / "worlds")
-        databases.end()
+        databases.close()
         session = {"task": task, "finalAnswer": "Done.", "calls": 1, "end": "closed", "reason": ""}
         (state / "session.json").write_text(json.dumps(session))
         (state / "trajectory.jsonl").write_text("")

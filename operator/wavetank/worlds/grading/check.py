@@ -8,6 +8,7 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from wavetank.api.wire import (
@@ -116,9 +117,8 @@ def _initial_scores(
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         try:
-            databases = database.create(world.worlds)
-            databases.dump(folder)
-            databases.end()
+            with closing(database.create(world.worlds)) as databases:
+                databases.dump(folder)
         except sqlite3.Error as error:
             words = f"the initial state cannot be made of it: {error}"
             return {}, [Finding(Severity.FAULT, "data/initial.json", words)]

@@ -39,7 +39,8 @@ class Limits:
     """Of the whole process, with what it shares with its parent: below the container's memory, so
     that the child fails and not the container."""
     sqlite_heap_mib: int = 192
-    """Of SQLite alone: reached first, it is an error that can be told."""
+    """Of SQLite alone: reached first, it is an error that can be told. It holds the largest state,
+    ``tables.STATE_BYTES``, and what one statement needs on top."""
     file_mib: int = 0
     """Of any file it writes."""
     open_files: int = 64
@@ -75,7 +76,6 @@ class Child:
         self.ending: Ending | None = None
         """None until the lines are at their end."""
         self._read, write = os.pipe()
-        gc.freeze()  # the child's collector would touch, and so copy, every page of the parent
         self._pid = os.fork()
         if self._pid == 0:
             _live(work, limits, write)
@@ -156,6 +156,7 @@ def _live(work: Callable[[Send], None], limits: Limits, write: int) -> None:
     """Be the child; never returns."""
     code = 1
     try:
+        gc.disable()  # it would touch, and so copy, every page that is the parent's too
         os.setpgid(0, 0)
         # The parent's lock among them: it must be free as soon as the parent is dead.
         os.closerange(3, write)

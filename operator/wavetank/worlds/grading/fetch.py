@@ -2,16 +2,23 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from wavetank.api.wire import BundleRef, GradeMember, GradeSpec
 from wavetank.bundles import pack
+from wavetank.bundles.archive import CAPS, Caps
 from wavetank.core.errors import SpecError
 from wavetank.store.client import StoreClient, StoreRefused, until
 from wavetank.worlds.grading import exchange
 
 _AT_ONCE = 4
 """Transfers at a time: more would only wait for the same store."""
+
+
+_SNAPSHOT_CAPS = replace(CAPS, ratio=1 << 20)
+"""An agent may fill its state with one letter: that packs to next to nothing, and is graded as any
+other. How large a state can become is limited where it is made."""
 
 
 class FetchError(Exception):
@@ -70,7 +77,7 @@ async def _fetch_member(
         raise FetchError(f"the snapshot has the digest {digest}, not the sealed {member.snapshot}")
     # Under another name until it is whole: grade takes a folder that is there for complete.
     part = folder.with_name(f"{folder.name}.part")
-    _unpacked(archive, part, path)
+    _unpacked(archive, part, path, _SNAPSHOT_CAPS)
     part.rename(folder)
 
 
@@ -81,9 +88,9 @@ async def _fetch(store: StoreClient, path: str, file: Path, deadline: float) -> 
         raise FetchError(f"{path}: {error}") from error
 
 
-def _unpacked(archive: Path, folder: Path, path: str) -> str:
+def _unpacked(archive: Path, folder: Path, path: str, caps: Caps = CAPS) -> str:
     try:
-        return pack.unpack(archive, folder)
+        return pack.unpack(archive, folder, caps)
     except SpecError as error:
         raise FetchError(f"{path} cannot be unpacked: {error}") from error
     finally:

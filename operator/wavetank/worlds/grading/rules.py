@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from wavetank.worlds.tables import VALUE_BYTES
+
 # https://sqlite.org/lang_corefunc.html
 _SCALAR = """abs char coalesce concat concat_ws format glob hex if ifnull iif instr length like
 likelihood likely lower ltrim max min nullif octet_length printf quote replace round rtrim sign
@@ -42,7 +44,7 @@ LIMITS: Mapping[int, int] = MappingProxyType(
         sqlite3.SQLITE_LIMIT_COLUMN: 1_000,
         sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 500,
         sqlite3.SQLITE_LIMIT_EXPR_DEPTH: 500,
-        sqlite3.SQLITE_LIMIT_LENGTH: 16 * 1024 * 1024,
+        sqlite3.SQLITE_LIMIT_LENGTH: VALUE_BYTES,
         sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
         sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
         sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
@@ -51,10 +53,7 @@ LIMITS: Mapping[int, int] = MappingProxyType(
         sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
     }
 )
-"""Limits of the connection that verifiers run on: https://sqlite.org/limits.html
-
-A value may be 16 MiB long; the world refuses requests above 1 MiB, so no honest row comes near.
-"""
+"""Limits of the connection that verifiers run on: https://sqlite.org/limits.html"""
 
 _ACTION_NAMES = """ALTER_TABLE ANALYZE ATTACH CREATE_INDEX CREATE_TABLE CREATE_TEMP_INDEX
 CREATE_TEMP_TABLE CREATE_TEMP_TRIGGER CREATE_TEMP_VIEW CREATE_TRIGGER CREATE_VIEW CREATE_VTABLE
