@@ -245,10 +245,11 @@ async def test_a_state_as_large_as_can_be_is_graded(store: RunningStore, tmp_pat
         rows="SELECT COUNT(*) > 100 FROM crm_accounts",
         sorted="SELECT COUNT(*) = 2 FROM (SELECT DISTINCT name FROM crm_accounts)",
     )
+    rows, length = STATE_BYTES // MIB - 1, MIB - 9000
     fill = (
-        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {rows}) "
-        "INSERT INTO crm_accounts SELECT 'x' || x, printf('%.*c', {length}, 'x') FROM n"
-    ).format(rows=STATE_BYTES // MIB - 1, length=MIB - 9000)
+        f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {rows}) "  # noqa: S608
+        f"INSERT INTO crm_accounts SELECT 'x' || x, printf('%.*c', {length}, 'x') FROM n"
+    )
     scene = Scene(store, tmp_path, main)
     # Of one letter, so that it packs as no honest state does.
     job = await scene.job(await scene.member(0, [("", fill)]))
