@@ -9,6 +9,10 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import yaml
+
+from wavetank.kube.objects import Manifest
+
 REPOSITORY = Path(__file__).parents[3]
 CHART = REPOSITORY / "charts" / "wavetank"
 VALUES = REPOSITORY / "tests" / "chart" / "values"
@@ -43,7 +47,7 @@ def helm() -> str:
     found = shutil.which("helm")
     if found is not None:
         return found
-    built = subprocess.run(  # noqa: S603 - our own script
+    built = subprocess.run(  # noqa: S603 - a script of this repository
         [sys.executable, REPOSITORY / "tests" / "cluster" / "cluster.py", "build-helm"],
         check=True,
         capture_output=True,
@@ -52,15 +56,22 @@ def helm() -> str:
     return built.stdout.strip()
 
 
-def template(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Render the chart as release ``wavetank`` and return what helm said."""
-    command: list[str | Path] = ["template", "wavetank", CHART, "--namespace", NAMESPACE]
+def helm_says(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Call helm and return what it said, whether it refused or not."""
     return subprocess.run(  # noqa: S603 - helm, with a test's arguments
-        [helm(), *command, "--kube-version", _KUBERNETES, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
+        [helm(), *arguments], check=False, capture_output=True, text=True
     )
+
+
+def template(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Render the chart as release ``wavetank``; a ``--namespace`` among the arguments wins."""
+    command: list[str | Path] = ["template", "wavetank", CHART, "--namespace", NAMESPACE]
+    return helm_says(*command, "--kube-version", _KUBERNETES, *arguments)
+
+
+def file_of(name: str) -> Path:
+    """Return the file of a set of values."""
+    return VALUES / f"{name}.yaml"
 
 
 def rendered(name: str) -> str:
@@ -69,12 +80,15 @@ def rendered(name: str) -> str:
     Raises:
         RuntimeError: If helm refuses; with its words.
     """
-    done = template("--values", VALUES / f"{name}.yaml", "--set", "crds.install=false")
+    done = template("--values", file_of(name), "--set", "crds.install=false")
     if done.returncode != 0:
         raise RuntimeError(done.stderr)
-    if name != "demo":
-        return done.stdout
-    return _DEMO_HEAD + done.stdout
+    return _DEMO_HEAD + done.stdout if name == "demo" else done.stdout
+
+
+def documents(text: str) -> list[Manifest]:
+    """Return the objects in what was rendered."""
+    return [document for document in yaml.safe_load_all(text) if document is not None]
 
 
 if __name__ == "__main__":
