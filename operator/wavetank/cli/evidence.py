@@ -1,7 +1,5 @@
 """``wavetank runs evidence``: what is kept of one rollout, shown or downloaded."""
 
-import asyncio
-import base64
 import json
 import tempfile
 from collections.abc import Mapping
@@ -10,144 +8,179 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.text import Text
 
-from wavetank.api.kinds import read
-from wavetank.api.results import rollout_rows
 from wavetank.api.run import Run
-from wavetank.bundles import pack
 from wavetank.cli import reading, render
-from wavetank.cli.target import AT_FAULT, Target, carry_out, target_options
-from wavetank.core.errors import ClusterError, Finding, Severity, SpecError
-from wavetank.core.identity import ordinal_of, tokens_name
-from wavetank.kube.client import Client, open_client
-from wavetank.kube.objects import RUNS, SECRETS
-from wavetank.kube.proxy import ServiceProxy
+from wavetank.cli.downloading import download
+from wavetank.cli.render import Document
+from wavetank.cli.target import AT_FAULT, Place, Target, carry_out, connected, target_options
+from wavetank.core.identity import ordinal_of
+
+_LOG_LINES = 20
 
 
 @dataclass(frozen=True)
-class Place:
-    """Which attempt's evidence is wanted, and where it is."""
+class Attempt:
+    """The attempt whose evidence is wanted, and what the ledger says of its rollout."""
 
     run: Run
+    task: str
+    rollout: int
     ordinal: int
-    attempt: int
-    record: Mapping[str, Any]
-    """The rollout's row of the results; empty when it is not recorded yet."""
+    number: int
+    record: Mapping[str, Any] | None
+    """The rollout's record; None when it has none, or one of another attempt."""
+    failures: list[dict[str, Any]]
+    """The rollout's failed attempts and tries at grading, each with the number of its attempt."""
+
+    @property
+    def path(self) -> str:
+        """Return where in the store its evidence is."""
+        return reading.evidence_path(self.run, self.ordinal, self.number)
 
 
 @click.command(
-    epilog="Example:  wavetank runs evidence crm-oracle close_ticket 0 -n bench -o ./evidence",
+    epilog="\b\nExample:  wavetank runs evidence crm-oracle close_ticket 0 -n bench\n"
+    "          wavetank runs evidence crm-oracle close_ticket 0 -n bench -o ./evidence"
 )
 @click.argument("run_name", metavar="RUN")
 @click.argument("task")
 @click.argument("rollout", type=click.IntRange(min=0))
-@click.option("--attempt", type=click.IntRange(min=1), help="The recorded one when not given.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder to write it to.")
-@click.option("--json", "as_json", is_flag=True, help="The trajectory and record for programs.")
+@click.option("--attempt", type=click.IntRange(min=1), help="Default: the recorded one.")
+@click.option(
+    "-o", "--output", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+    help="Folder to write it to.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Record and trajectory, for programs.")
 @target_options
 def evidence(
     target: Target, output: Path | None, as_json: bool, attempt: int | None, **asked: Any
 ) -> None:
-    """Show the trajectory and grading of rollout ROLLOUT of TASK, or download all of it.
+    """Show the trajectory and grading of rollout ROLLOUT of TASK, counted from 0.
 
-    With -o the folder gets record.json, seal.json, trajectory.jsonl, session.json, agent.log and
-    the end state as worlds/*.sqlite.
+    With -o the folder gets record.json (from the ledger) and, where an end state was sealed,
+    trajectory.jsonl, session.json, seal.json, agent.log and the end state as worlds/*.sqlite.
     """
     wanted = (asked["run_name"], asked["task"], asked["rollout"], attempt)
-    carry_out(lambda: _evidence(target, wanted, output, as_json))
+    carry_out(lambda: _evidence(target, wanted, output, as_json=as_json))
 
 
 async def _evidence(
-    target: Target, asked: tuple[str, str, int, int | None], output: Path | None, as_json: bool
+    target: Target, asked: tuple[str, str, int, int | None], output: Path | None, *, as_json: bool
 ) -> int:
-    async with open_client(target.kubeconfig) as client:
-        place = await _place(client, target.namespace, *asked)
-        store, token = await _store(client, place.run)
-        root = f"/v1/runs/{place.run.metadata.uid}/{place.ordinal}/{place.attempt}"
-        names = ("snapshot", "seal", "agent-log")
-        answers = await asyncio.gather(*(store.get(f"{root}/{name}", token) for name in names))
-    found = {name: a.body for name, a in zip(names, answers, strict=True) if a.is_success}
-    if "snapshot" not in found:
-        click.echo(
-            f"The store has no evidence of attempt {place.attempt}: {answers[0].body.decode()}",
-            err=True,
+    async with connected(target) as place:
+        attempt = await _attempt(place, *asked)
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = output or Path(temporary)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "record.json").write_text(json.dumps(_record(attempt), indent=2))
+                is_there = await download(place, attempt.run, attempt.path, folder)
+            except OSError as error:
+                raise reading.fault(str(folder), f"cannot be written: {error.strerror}.") from error
+            session, calls, log = _read(folder) if is_there else ({}, [], "")
+    if as_json:
+        document = {**_record(attempt), "session": session or None, "trajectory": calls}
+        render.print_json(document)
+    elif output is None:
+        _show(attempt, session, calls, log)
+    else:
+        files = sorted(
+            str(path.relative_to(output)) for path in output.rglob("*") if path.is_file()
+        )
+        click.echo(f"{output} has {', '.join(files)}")
+    if not is_there:
+        render.tell(
+            f"The store has no end state of attempt {attempt.number}: "
+            f"it ended before one was sealed, or has not ended yet."
         )
         return AT_FAULT
-    if output is not None:
-        _write(output, place, found)
-        click.echo(f"Evidence is in {output}")
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        pack.unpack(found["snapshot"], Path(folder))
-        session = json.loads((Path(folder) / "session.json").read_text())
-        lines = (Path(folder) / "trajectory.jsonl").read_text().splitlines()
-    calls = [json.loads(line) for line in lines]
-    if as_json:
-        render.print_json({"record": place.record or None, "session": session, "trajectory": calls})
-    else:
-        _show(place, session, calls)
     return 0
 
 
-async def _place(
-    client: Client, namespace: str, run_name: str, task: str, rollout: int, attempt: int | None
-) -> Place:
-    run = read(Run, await client.get(RUNS, namespace, run_name))
-    found = await reading.read_run(client, run)
+async def _attempt(
+    place: Place, run_name: str, task: str, rollout: int, number: int | None
+) -> Attempt:
+    run = await reading.run_of(place, run_name)
+    found = await reading.read_run(place.client, run)
     if found.plan is None:
-        raise _fault(f"run {run_name}", "it has no plan yet: it waits for its Benchmark.")
+        raise reading.fault(f"Run {run_name}", "it has no plan yet: it waits for its Benchmark.")
     ids = [info.id for info in found.plan.tasks]
     if task not in ids:
-        raise _fault(f"task {task}", f"the Run has none of that id. Name one of: {', '.join(ids)}.")
+        words = f"Run {run_name} has none of that id. {reading.name_one_of(ids)}"
+        raise reading.fault(f"task {task}", words)
     if rollout >= run.spec.k:
-        raise _fault(f"rollout {rollout}", f"the Run has rollouts 0 to {run.spec.k - 1} of a task.")
+        words = f"Run {run_name} has rollouts 0 to {run.spec.k - 1} of each task."
+        raise reading.fault(f"rollout {rollout}", words)
     ordinal = ordinal_of(rollout, ids.index(task), len(ids))
-    rows = rollout_rows(found.plan, run.spec.k, found.ledger)
-    record = next((r for r in rows if isinstance(r, dict) and r["ordinal"] == ordinal), {})
-    if attempt is None and not record:
-        raise _fault(
-            f"rollout {rollout}", "it is not recorded yet: give --attempt to look all the same."
-        )
-    return Place(run, ordinal, attempt or int(str(record["attempt"])), record)
+    record = found.entries.get(str(ordinal))
+    if number is None and record is None:
+        words = "it is not recorded yet: give --attempt to look at one all the same."
+        raise reading.fault(f"rollout {rollout} of {task}", words)
+    chosen = number or int(record["attempt"] if record else 1)
+    failures = [
+        {"attempt": int(parts[1][1:]), **entry}
+        for key, entry in found.entries.items()
+        if (parts := key.split("."))[0] == str(ordinal) and len(parts) > 1
+    ]
+    own = record if record and record["attempt"] == chosen else None
+    return Attempt(run, task, rollout, ordinal, chosen, own, failures)
 
 
-async def _store(client: Client, run: Run) -> tuple[ServiceProxy, str]:
-    """Return the store by the API server's proxy, and the Run's token for reading."""
-    where = run.status.resolved.store if run.status.resolved else None
-    if where is None:
-        raise ClusterError(f"Run {run.metadata.name} does not say where its store is")
-    secret = await client.get(SECRETS, run.metadata.namespace, tokens_name(run.metadata.name))
-    token = base64.b64decode(secret["data"]["read"]).decode()
-    service, _, port = where.rpartition(":")
-    namespace, _, name = service.partition("/")
-    return ServiceProxy(client, namespace, name, int(port)), token
+def _record(attempt: Attempt) -> dict[str, Any]:
+    """Return what the ledger has of a rollout, as it is written there."""
+    return {
+        "run": attempt.run.metadata.name,
+        "task": attempt.task,
+        "rollout": attempt.rollout,
+        "attempt": attempt.number,
+        "record": attempt.record,
+        "failures": attempt.failures,
+    }
 
 
-def _write(output: Path, place: Place, found: Mapping[str, bytes]) -> None:
-    output.mkdir(parents=True, exist_ok=True)
-    pack.unpack(found["snapshot"], output)
-    (output / "record.json").write_text(json.dumps(place.record, indent=2))
-    for name, file in (("seal", "seal.json"), ("agent-log", "agent.log")):
-        if name in found:
-            (output / file).write_bytes(found[name])
+def _read(folder: Path) -> tuple[Document, list[Document], str]:
+    """Return session, calls and agent's log of a downloaded attempt."""
+    session = json.loads((folder / "session.json").read_text())
+    lines = (folder / "trajectory.jsonl").read_text().splitlines()
+    log = folder / "agent.log"
+    text = log.read_text(errors="replace") if log.exists() else ""
+    return session, [json.loads(line) for line in lines], text
 
 
-def _show(place: Place, session: Mapping[str, Any], calls: list[dict[str, Any]]) -> None:
-    """Print the trajectory as text; what an agent wrote is never read as markup."""
-    out = render.console
-    name = place.run.metadata.name
-    out.print(f"{name} {session.get('task')}, attempt {place.attempt}", style="bold", markup=False)
+def _show(attempt: Attempt, session: Document, calls: list[Document], log: str) -> None:
+    """Print what happened as text; what agents wrote is never markup, nor control codes."""
+    head = f"{attempt.run.metadata.name}  {attempt.task}, rollout {attempt.rollout}"
+    render.show(Text(f"{head}, attempt {attempt.number}", "bold"))
     for number, call in enumerate(calls, 1):
         arguments = json.dumps(call.get("arguments"), ensure_ascii=False)
-        out.print(f"{number:>3} {call.get('tool')} {arguments}", markup=False)
-        answer = call.get("result") if call.get("error") is None else call.get("error")
-        out.print(f"    -> {json.dumps(answer, ensure_ascii=False)}", style="dim", markup=False)
-    out.print(f"answer  {session.get('finalAnswer') or '-'}", markup=False)
-    out.print(f"end     {session.get('end')}: {session.get('reason')}", markup=False)
-    for verifier, value in dict(place.record.get("rewards") or {}).items():
-        out.print(f"score   {verifier} {render.number(value, 2)}", markup=False)
-    out.print(f"reward  {render.number(place.record.get('reward'))}", markup=False)
+        _line(f"{number:>3} {call.get('tool')} {arguments}")
+        failed = call.get("error") is not None
+        answer = json.dumps(call["error"] if failed else call.get("result"), ensure_ascii=False)
+        _line(f"    {'!!' if failed else '->'} {answer}", "red" if failed else "dim")
+    if session:
+        _line(f"answer  {session.get('finalAnswer') or '-'}")
+        _line(f"end     {session.get('end')}: {session.get('reason')}")
+        if session.get("reason") != "completed" and log:
+            for line in log.splitlines()[-_LOG_LINES:]:
+                _line(f"log     {line}", "dim")
+    for failure in attempt.failures:
+        what = f"attempt {failure['attempt']} {failure['cause']}: {failure.get('message', '')}"
+        _line(f"failed  {what}", "yellow")
+    if attempt.record is not None:
+        _show_grading(attempt.record)
 
 
-def _fault(path: str, message: str) -> SpecError:
-    return SpecError([Finding(Severity.FAULT, path, message)])
+def _show_grading(record: Mapping[str, Any]) -> None:
+    for score in record.get("scores", ()):
+        cause = f" {score['cause']}: {score.get('message', '')}" if score.get("cause") else ""
+        _line(f"score   {score['name']} {render.number(score['value'], 2)}{cause}")
+    causes = [record.get("cause"), record.get("agentCause")]
+    words = ", ".join(cause for cause in causes if cause)
+    message = f": {record['message']}" if record.get("message") else ""
+    _line(f"reward  {render.number(record['reward'])} {words}{message}".rstrip())
+
+
+def _line(text: str, style: str = "") -> None:
+    render.show(Text(render.clean(text), style))

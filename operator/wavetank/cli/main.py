@@ -1,7 +1,8 @@
 """``wavetank``: groups of commands, each loaded when it is called.
 
-The table below is all that ``--help`` needs; a command's own module brings in pydantic, the
-Kubernetes client and the rest, which cost a second that nobody should pay for a help text.
+The tables below are all that a group's ``--help`` needs; a command's own module brings in
+pydantic, the Kubernetes client and the rest, which cost a second that nobody should pay for a list
+of commands.
 """
 
 import sys
@@ -15,8 +16,10 @@ from wavetank import __version__
 class LazyGroup(click.Group):
     """A group whose commands are named in a table and imported when they are called."""
 
-    def __init__(self, name: str, table: dict[str, tuple[str, str]], text: str) -> None:
-        super().__init__(name, help=text)
+    def __init__(
+        self, name: str, table: dict[str, tuple[str, str]], text: str, example: str
+    ) -> None:
+        super().__init__(name, help=text, epilog=f"Example:  {example}")
         self._table = table
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -33,6 +36,14 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"wavetank.cli.{module}"), attribute)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is asked for, or say which there are."""
+        if args[0] not in self._table and not args[0].startswith("-"):
+            ctx.fail(f"There is no command {args[0]!r}. Name one of: {', '.join(self._table)}.")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, importing nothing."""
         del ctx
@@ -47,7 +58,8 @@ benchmarks = LazyGroup(
         "run": ("run:run", "Run a benchmark: every task k times."),
         "results": ("results:results", "Show what came out of a benchmark's Runs."),
     },
-    "Write, bring and run benchmarks, and read their results.",
+    "Bring benchmarks to a cluster, run them, and read their results.",
+    "wavetank benchmarks push ./crm-bench -n bench",
 )
 
 runs = LazyGroup(
@@ -58,6 +70,7 @@ runs = LazyGroup(
         "evidence": ("evidence:evidence", "Show or download what is kept of one rollout."),
     },
     "Look at Runs and at what they leave behind.",
+    "wavetank runs watch crm-oracle -n bench",
 )
 
 root = LazyGroup(
@@ -69,8 +82,9 @@ root = LazyGroup(
     "Benchmarks of AI agents on Kubernetes.\n\n"
     "Exit codes: 0 good, 1 what was asked for is at fault or failed, 2 wrong usage, "
     "3 the cluster or the store could not be reached, 130 interrupted.",
+    "wavetank benchmarks run crm -k 3 --agent oracle -n bench --wait",
 )
-root = click.version_option(__version__, prog_name="wavetank")(root)
+root = click.version_option(__version__, prog_name="wavetank", message="%(prog)s %(version)s")(root)
 
 
 def main() -> None:

@@ -1,21 +1,23 @@
-"""How results look: tables for people, JSON and CSV for programs. The one place that prints."""
+"""How output looks: answers on stdout, progress on stderr; colours and bars on terminals only."""
 
 import csv
 import io
 import json
-import sys
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.table import Table
 from rich.text import Text
 
 Document = Mapping[str, Any]
 
-console = Console(highlight=False, width=None if sys.stdout.isatty() else 160)
-"""A pipe has no width of its own: lines stay whole there."""
+_PIPE_WIDTH = 10_000
+"""A pipe has no width of its own: lines stay whole there, for grep."""
 
 _STATE_STYLE = {
     "Complete": "green",
@@ -24,6 +26,41 @@ _STATE_STYLE = {
     "Running": "cyan",
     "Waiting": "yellow",
 }
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console as stdout, or stderr, is now."""
+    made = Console(stderr=stderr, highlight=False)
+    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=_PIPE_WIDTH)
+
+
+def show(*parts: RenderableType) -> None:
+    """Print the answer of a command; without trailing blanks where nobody looks."""
+    out = console()
+    if out.is_terminal:
+        for part in parts:
+            out.print(part, soft_wrap=isinstance(part, Text))
+        return
+    with out.capture() as captured:
+        for part in parts:
+            out.print(part)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
+
+
+def tell(text: str) -> None:
+    """Print a line of progress or of trouble, on stderr."""
+    click.echo(clean(text), err=True)
+
+
+def clean(text: str) -> str:
+    r"""Return a text that cannot steer a terminal: agents and bundles write what is shown here.
+
+    >>> clean("\x1b[2J gone")
+    '\\x1b[2J gone'
+    """
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def print_json(document: object) -> None:
@@ -31,11 +68,11 @@ def print_json(document: object) -> None:
     click.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def print_csv(rows: Sequence[Document]) -> None:
-    """Print rows as CSV, with the columns of all rows in the order they come."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+def print_csv(columns: Sequence[str], rows: Sequence[Document]) -> None:
+    """Print rows as CSV: these columns, then whatever else rows have, in the order it comes."""
+    every = dict.fromkeys([*columns, *(name for row in rows for name in row)])
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=columns, lineterminator="\n")
+    writer = csv.DictWriter(text, fieldnames=list(every), lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: _cell(value) for name, value in row.items()})
@@ -71,86 +108,47 @@ def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     return made
 
 
-def show_run(run: Document) -> None:
-    """Print one Run's results: a line on the Run, its tasks, the totals."""
-    line = Text.assemble((run["name"], "bold"), f"  agent {run['agent']}, k={run['k']}  ")
-    console.print(line + state(run["state"]))
-    figures = ("mean", "pass rate", "samples", "unscored")
-    tasks = table("task", *figures, "by verifier", numbers=figures)
-    for row in run["tasks"]:
-        tasks.add_row(
-            row["id"],
-            number(row["mean"]),
-            number(row["passRate"]),
-            str(row["samples"]),
-            Text(str(row["unscored"]), style="yellow" if row["unscored"] else ""),
-            ", ".join(f"{name} {number(v, 2)}" for name, v in row["byVerifier"].items()),
-        )
-    console.print(tasks)
-    for name, text in totals(run):
-        console.print(Text.assemble((f"{name:<10}", "bold"), text))
-    console.print()
+@contextmanager
+def waiting(what: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something is waited for; give a function that tells why.
+
+    What it tells stands beside the spinner; where nobody looks, it is a line when it changes.
+    """
+    err = console(stderr=True)
+    if not err.is_terminal:
+        yield _changes()
+        return
+    with err.status(Text(what)) as spinner:
+        yield lambda why: spinner.update(Text(clean(f"{what}: {why}" if why else what)))
 
 
-def totals(run: Document) -> list[tuple[str, str]]:
-    """Return the lines under a Run's table."""
-    reward, coverage, counts = run["reward"], run["coverage"], run["rolloutCounts"]
-    error = reward["standardError"]
-    mean = number(reward["mean"]) + (
-        "" if error is None else f" ± {number(error)} (standard error)"
+def _changes() -> Callable[[str], None]:
+    told = {""}
+
+    def say(why: str) -> None:
+        if why not in told:
+            told.add(why)
+            tell(why)
+
+    return say
+
+
+@contextmanager
+def transfer(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a bar on a terminal while bytes travel; give a function that counts them."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
     )
-    interval = reward["interval95"]
-    if interval is not None:
-        mean += f", 95 % interval {number(interval['low'])} to {number(interval['high'])}"
-    if counts["unscored"] and reward["lowerBound"] is not None:
-        mean += f", bounds {number(reward['lowerBound'])} to {number(reward['upperBound'])}"
-    recorded = counts["scored"] + counts["unscored"]
-    lines = [
-        ("reward", mean),
-        ("pass rate", number(run["passRate"]) + _passes(run)),
-        (
-            "coverage",
-            f"{number(coverage['rollouts'])} of rollouts, {number(coverage['tasks'])} of tasks "
-            f"({counts['scored']} scored, {counts['unscored']} unscored, "
-            f"{recorded} of {counts['planned']} recorded)",
-        ),
-    ]
-    if run["unscoredByCause"]:
-        causes = ", ".join(f"{row['cause']} {row['count']}" for row in run["unscoredByCause"])
-        lines.append(("unscored", causes))
-    return lines
+    with Progress(
+        *columns, console=console(stderr=True), disable=not is_watched(), transient=True
+    ) as bars:
+        bar = bars.add_task(what, total=total)
+        yield lambda count: bars.advance(bar, count)
 
 
-def _passes(run: Document) -> str:
-    figures = [
-        f"{name}{row['k']} {number(row['value'], 3)}"
-        for name, rows in (("pass@", run["passAtK"]), ("pass^", run["passHatK"]))
-        for row in rows
-        if row["k"] == run["k"] and run["k"] > 1 and row["value"] is not None
-    ]
-    return f" ({', '.join(figures)})" if figures else ""
-
-
-def show_rollouts(rows: Sequence[Document]) -> None:
-    """Print one line for each recorded rollout."""
-    made = table(
-        "task", "rollout", "reward", "cause", "attempts", "seconds", "rewards",
-        numbers=("rollout", "reward", "attempts", "seconds"),
-    )  # fmt: skip
-    for row in rows:
-        made.add_row(
-            row["task"],
-            str(row["rollout"]),
-            number(row["reward"]),
-            row["cause"] or row["agentCause"] or "",
-            str(row["attempts"]),
-            number(row["seconds"], 1),
-            ", ".join(f"{name} {number(v, 2)}" for name, v in row["rewards"].items()),
-        )
-    console.print(made)
-    console.print()
-
-
-def is_terminal() -> bool:
-    """Tell whether a person looks: progress bars only then."""
-    return sys.stdout.isatty()
+def is_watched() -> bool:
+    """Tell whether a person looks at the progress: bars only then."""
+    return console(stderr=True).is_terminal

@@ -2,19 +2,24 @@
 
 import click
 
-from wavetank.cli import reading, render
-from wavetank.cli.target import AT_FAULT, Target, carry_out, target_options
-from wavetank.kube.client import open_client
+from wavetank.api.run import Run
+from wavetank.cli import reading, render, showing
+from wavetank.cli.reading import RunRead
+from wavetank.cli.render import Document
+from wavetank.cli.target import Place, Target, carry_out, connected, target_options
 from wavetank.kube.objects import BENCHMARKS
 
+_TASK = ("run", "agent", "id", "category", "difficulty", "mean", "passRate", "samples", "unscored")
+_ROLLOUT = ("run", "agent", "task", "rollout", "reward", "cause", "agentCause", "message",
+            "attempts", "attempt", "ordinal", "seconds", "usage", "evidence")  # fmt: skip
+"""Columns that a CSV always has; a column for each verifier follows."""
 
-@click.command(
-    epilog="Example:  wavetank benchmarks results crm -n bench --runs --json",
-)
+
+@click.command(epilog="Example:  wavetank benchmarks results crm -n bench --runs")
 @click.argument("name")
-@click.option("--runs", "with_rollouts", is_flag=True, help="Also one row for each rollout.")
+@click.option("--runs", "with_rollouts", is_flag=True, help="Also a row for each rollout.")
 @click.option("--json", "as_json", is_flag=True, help="For programs: numbers, undefined is null.")
-@click.option("--csv", "as_csv", is_flag=True, help="One row per task, or per rollout.")
+@click.option("--csv", "as_csv", is_flag=True, help="A row for each task; with --runs, rollout.")
 @target_options
 def results(target: Target, name: str, with_rollouts: bool, as_json: bool, as_csv: bool) -> None:
     """Show the results of all Runs of benchmark NAME, or of the one Run of that name.
@@ -24,43 +29,48 @@ def results(target: Target, name: str, with_rollouts: bool, as_json: bool, as_cs
     """
     if as_json and as_csv:
         raise click.UsageError("--json and --csv exclude each other.")
-    carry_out(lambda: _results(target, name, with_rollouts, as_json, as_csv))
+    form = "json" if as_json else "csv" if as_csv else "text"
+    carry_out(lambda: _results(target, name, form, with_rollouts=with_rollouts))
 
 
-async def _results(
-    target: Target, name: str, with_rollouts: bool, as_json: bool, as_csv: bool
-) -> int:
-    async with open_client(target.kubeconfig) as client:
-        every = await reading.runs_of(client, target.namespace)
-        runs = [run for run in every if run.spec.benchmark_ref.name == name]
-        runs = runs or [run for run in every if run.metadata.name == name]
-        if not runs and await client.find(BENCHMARKS, target.namespace, name) is None:
-            click.echo(
-                f"{target.namespace} has no benchmark and no Run named {name!r}. "
-                f"Runs there: {reading.names(every)}.",
-                err=True,
-            )
-            return AT_FAULT
-        found = [await reading.read_run(client, run) for run in runs]
-    rows: list[render.Document] = [
-        reading.results_of(run, with_rollouts=with_rollouts) for run in found
-    ]
-    if as_json:
-        render.print_json({"benchmark": name, "runs": rows})
-    elif as_csv:
-        render.print_csv(_csv_rows(rows, with_rollouts))
+async def _results(target: Target, name: str, form: str, *, with_rollouts: bool) -> int:
+    async with connected(target) as place:
+        runs = await _runs_named(place, name)
+        found = [await reading.read_run(place.client, run) for run in runs]
+    rows: list[Document] = [reading.results_of(one, with_rollouts=with_rollouts) for one in found]
+    if form == "json":
+        benchmark = runs[0].spec.benchmark_ref.name if runs else name
+        render.print_json({"benchmark": benchmark, "runs": rows})
+    elif form == "csv":
+        columns = _ROLLOUT if with_rollouts else _TASK
+        render.print_csv(columns, csv_rows(rows, "rollouts" if with_rollouts else "tasks"))
     elif not rows:
-        click.echo(f"Benchmark {name} has no Runs yet. Start one: wavetank benchmarks run {name}")
+        start = f"wavetank benchmarks run {name} -n {place.namespace} --agent oracle"
+        click.echo(f"Benchmark {name} has no Runs yet. Start one: {start}")
     else:
-        for row in rows:
-            render.show_run(row)
-            if with_rollouts:
-                render.show_rollouts(row["rollouts"])
+        _show(found, rows, with_rollouts=with_rollouts)
     return 0
 
 
-def _csv_rows(rows: list[render.Document], with_rollouts: bool) -> list[render.Document]:
-    part = "rollouts" if with_rollouts else "tasks"
+async def _runs_named(place: Place, name: str) -> list[Run]:
+    """Return the Runs of a benchmark, or the Run of that name; none for one that has not run."""
+    every = await reading.runs_of(place)
+    runs = [run for run in every if run.spec.benchmark_ref.name == name]
+    runs = runs or [run for run in every if run.metadata.name == name]
+    if not runs and await place.client.find(BENCHMARKS, place.namespace, name) is None:
+        raise await reading.unknown(place, BENCHMARKS, name)
+    return runs
+
+
+def _show(found: list[RunRead], rows: list[Document], *, with_rollouts: bool) -> None:
+    for number, (one, row) in enumerate(zip(found, rows, strict=True)):
+        if number:
+            click.echo()
+        showing.show_run(one.run, row, with_rollouts=with_rollouts)
+
+
+def csv_rows(results: list[Document], part: str) -> list[Document]:
+    """Return one flat row for each task, or rollout, of all Runs; a column for each verifier."""
     nested = ("byVerifier", "rewards")
     return [
         {
@@ -73,6 +83,6 @@ def _csv_rows(rows: list[render.Document], with_rollouts: bool) -> list[render.D
                 for verifier, value in (line.get(key) or {}).items()
             },
         }
-        for row in rows
+        for row in results
         for line in row[part]
     ]

@@ -1,106 +1,156 @@
 """``wavetank benchmarks run``: one Run of a benchmark that is in the cluster."""
 
+import asyncio
 import re
+from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import click
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from wavetank.api.kinds import API_VERSION
-from wavetank.api.run import RunSpec
-from wavetank.cli import progress, reading, render
-from wavetank.cli.target import AT_FAULT, Target, carry_out, target_options
+from wavetank.api.benchmark import Benchmark
+from wavetank.api.kinds import API_VERSION, read
+from wavetank.api.run import NAME_LENGTH, RunSpec
+from wavetank.cli import following, reading, render, showing
+from wavetank.cli.runs import exit_code
+from wavetank.cli.target import AT_FAULT, Place, Target, carry_out, connected, target_options
 from wavetank.core.errors import Finding, Severity, SpecError
-from wavetank.kube.client import Client, open_client
+from wavetank.kube.errors import AlreadyExists
 from wavetank.kube.objects import BENCHMARKS, RUNS
 
+_WHAT_IS_RIGHT = {
+    "agent": "--agent: give oracle, nop or scripted:<name>, not {value!r}.",
+    "tasks": "--task: give an id, or a pattern with *, ? or [...] like 'close_*', not {value!r}.",
+}
 
-@click.command(
-    epilog="Example:  wavetank benchmarks run crm -k 3 --agent oracle -n bench --wait",
-)
+
+@click.command(epilog="Example:  wavetank benchmarks run crm -k 3 --agent oracle -n bench --wait")
 @click.argument("benchmark")
-@click.option("-k", "k", type=click.IntRange(1, 100), default=1, help="Rollouts of each task.")
+@click.option(
+    "-k", "k", type=click.IntRange(1, 100), default=1, show_default=True,
+    help="Rollouts of each task.",
+)  # fmt: skip
 @click.option("--agent", required=True, help="oracle, nop or scripted:<name>.")
-@click.option("--task", "tasks", multiple=True, help="Only tasks that match this pattern.")
+@click.option(
+    "--task", "tasks", metavar="GLOB", multiple=True,
+    help="Only tasks that match; may be given again.",
+)  # fmt: skip
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks.")
-@click.option("--parallelism", type=click.IntRange(1, 1000), default=10, show_default=True)
+@click.option(
+    "--parallelism", type=click.IntRange(1, 1000), default=10, show_default=True,
+    help="Rollouts at a time.",
+)  # fmt: skip
 @click.option("--allow-faults", is_flag=True, help="Although the benchmark's check found faults.")
-@click.option("--name", help="Of the Run; made from benchmark and agent when not given.")
+@click.option("--name", help="Of the Run. Default: made from benchmark and agent.")
 @click.option("--wait", is_flag=True, help="Follow it to its end and show the results.")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 @target_options
 def run(
-    target: Target, benchmark: str, name: str | None, wait: bool, as_json: bool, **asked: object
+    target: Target, benchmark: str, name: str | None, wait: bool, as_json: bool, **asked: Any
 ) -> None:
     """Run BENCHMARK, every task k times.
 
-    With --wait: exit code 0 when the Run is Complete (a low score is), 1 when it Failed, 3 when
-    the cluster was lost, 130 when interrupted; the Run goes on then.
+    Exit code with --wait: 0 when the Run is Complete (with a low score too), 1 when it Failed,
+    3 when the cluster was lost, 130 when interrupted; the Run goes on then.
     """
     spec = _spec(benchmark, asked)
     chosen = name or _name(benchmark, spec.agent.name)
     carry_out(lambda: _run(target, chosen, spec, wait=wait, as_json=as_json))
 
 
-def _spec(benchmark: str, asked: dict[str, object]) -> RunSpec:
+def _spec(benchmark: str, asked: dict[str, Any]) -> RunSpec:
+    fields = {
+        "benchmarkRef": {"name": benchmark},
+        "agent": {"name": asked["agent"]},
+        "k": asked["k"],
+        "parallelism": asked["parallelism"],
+        "allowFaults": asked["allow_faults"],
+        "tasks": {"include": asked["tasks"], "limit": asked["limit"]},
+    }
     try:
-        return RunSpec.model_validate(
-            {
-                "benchmarkRef": {"name": benchmark},
-                "agent": {"name": asked["agent"]},
-                "k": asked["k"],
-                "parallelism": asked["parallelism"],
-                "allowFaults": asked["allow_faults"],
-                "tasks": {"include": asked["tasks"], "limit": asked["limit"]},
-            }
-        )
+        return RunSpec.model_validate(fields)
     except ValidationError as error:
-        faults = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()]
-        raise click.UsageError("\n".join(faults)) from error
+        raise click.UsageError("\n".join(_words(benchmark, e) for e in error.errors())) from error
+
+
+def _words(benchmark: str, error: ErrorDetails) -> str:
+    """Return what is wrong with an option, as people gave it."""
+    if Path(benchmark).is_dir():
+        return f"{benchmark} is a folder. Push it first: wavetank benchmarks push {benchmark}"
+    right = _WHAT_IS_RIGHT.get(str(error["loc"][0]), "{value!r}: {message}.")
+    return right.format(value=error["input"], message=error["msg"])
 
 
 def _name(benchmark: str, agent: str) -> str:
+    """Return a name for a Run, different each time."""
     words = re.sub(r"[^a-z0-9-]+", "-", f"{benchmark}-{agent}".lower()).strip("-")
-    return f"{words[:190]}-{token_hex(2)}"
+    return f"{words[: NAME_LENGTH - 10].strip('-')}-{token_hex(3)}"
 
 
 async def _run(target: Target, name: str, spec: RunSpec, *, wait: bool, as_json: bool) -> int:
-    namespace, benchmark = target.namespace, spec.benchmark_ref.name
-    async with open_client(target.kubeconfig) as client:
-        await _require_benchmark(client, namespace, benchmark)
-        body = {
-            "apiVersion": API_VERSION,
-            "kind": "Run",
-            "metadata": {"name": name},
-            "spec": spec.model_dump(mode="json", by_alias=True, exclude_defaults=True),
-        }
-        await client.create(RUNS, namespace, body)
+    async with connected(target) as place:
+        await _require_benchmark(place, spec)
+        await _create(place, name, spec)
         if not wait:
-            _tell_created(name, namespace, as_json=as_json)
+            _tell_created(place, name, as_json=as_json)
             return 0
-        over = await progress.wait(client, namespace, [name], quiet=as_json)
+        try:
+            over = await following.with_bars(place, [name])
+        except asyncio.CancelledError:
+            render.tell(f"Run {name} goes on. Follow it: {_watch(place, name)}")
+            raise
         if not over:
-            click.echo(f"Run {name} was deleted.", err=True)
+            render.tell(f"Run {name} was deleted.")
             return AT_FAULT
-        found = await reading.read_run(client, over[0])
+        found = await reading.read_run(place.client, over[0])
     results = reading.results_of(found, with_rollouts=False)
     if as_json:
-        render.print_json({"benchmark": benchmark, "runs": [results]})
+        render.print_json({"benchmark": spec.benchmark_ref.name, "runs": [results]})
     else:
-        render.show_run(results)
-    return 0 if reading.state_of(over[0].status) == "Complete" else AT_FAULT
+        showing.show_run(found.run, results)
+    return exit_code(over, 1)
 
 
-def _tell_created(name: str, namespace: str, *, as_json: bool) -> None:
+async def _create(place: Place, name: str, spec: RunSpec) -> None:
+    body = {
+        "apiVersion": API_VERSION,
+        "kind": "Run",
+        "metadata": {"name": name},
+        "spec": spec.model_dump(mode="json", by_alias=True, exclude_defaults=True),
+    }
+    try:
+        await place.client.create(RUNS, place.namespace, body)
+    except AlreadyExists as error:
+        raise reading.fault(
+            f"Run {name}", f"{place.namespace} has one of this name. Give another --name."
+        ) from error
+
+
+def _watch(place: Place, name: str) -> str:
+    return f"wavetank runs watch {name} -n {place.namespace}"
+
+
+def _tell_created(place: Place, name: str, *, as_json: bool) -> None:
     if as_json:
-        render.print_json({"name": name, "namespace": namespace})
-        return
-    click.echo(f"Run {name} is created. Follow it: wavetank runs watch {name} -n {namespace}")
+        render.print_json({"name": name, "namespace": place.namespace})
+    else:
+        click.echo(f"Run {name} is created. Follow it: {_watch(place, name)}")
 
 
-async def _require_benchmark(client: Client, namespace: str, benchmark: str) -> None:
-    if await client.find(BENCHMARKS, namespace, benchmark) is not None:
-        return
-    known = [item["metadata"]["name"] for item in (await client.list(BENCHMARKS, namespace)).items]
-    words = f"{namespace} has none of that name. It has: {', '.join(known) or 'none'}."
-    raise SpecError([Finding(Severity.FAULT, f"benchmark {benchmark}", words)])
+async def _require_benchmark(place: Place, spec: RunSpec) -> None:
+    """Refuse a benchmark that is not there, or has faults that its Run would wait on for ever."""
+    name = spec.benchmark_ref.name
+    raw = await place.client.find(BENCHMARKS, place.namespace, name)
+    if raw is None:
+        raise await reading.unknown(place, BENCHMARKS, name)
+    benchmark = read(Benchmark, raw)
+    status = benchmark.status
+    current = status.observed_generation == benchmark.metadata.generation
+    found_faults = any(c.reason == "FaultsFound" for c in status.conditions)
+    if current and found_faults and not spec.allow_faults:
+        faults = [f for f in status.findings if f.severity is Severity.FAULT]
+        listed = [Finding(f.severity, f"benchmark {name}: {f.path}", f.message) for f in faults]
+        words = "mend it and push it again, or give --allow-faults."
+        raise SpecError([*listed, Finding(Severity.FAULT, f"benchmark {name}", words)])

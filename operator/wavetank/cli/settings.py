@@ -5,8 +5,20 @@ from pathlib import Path
 
 
 def kubeconfig_path(given: Path | None) -> Path:
-    """Return the kubeconfig to use: the option, else the first file of KUBECONFIG, else ~/.kube."""
+    """Return the kubeconfig to use: the option, else KUBECONFIG, else ``~/.kube/config``.
+
+    KUBECONFIG may name several files, as kubectl allows; the path holds them all then.
+    """
     if given is not None:
         return given
-    named = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+    named = os.environ.get("KUBECONFIG", "")
     return Path(named) if named else Path.home() / ".kube" / "config"
+
+
+def files_of(kubeconfig: Path) -> list[Path]:
+    """Return the files that a kubeconfig is merged from.
+
+    >>> [str(file) for file in files_of(Path("a:b"))]
+    ['a', 'b']
+    """
+    return [Path(part) for part in str(kubeconfig).split(os.pathsep) if part]

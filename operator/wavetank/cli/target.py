@@ -2,21 +2,22 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import click
 import yaml
 
-from wavetank.cli.settings import kubeconfig_path
+from wavetank.cli.settings import files_of, kubeconfig_path
 from wavetank.core.errors import ClusterError, SpecError, WavetankError
+from wavetank.kube.client import Client, open_client
 from wavetank.kube.connection import Kubeconfig
-from wavetank.kube.errors import Forbidden, NotFound
+from wavetank.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 AT_FAULT = 1
@@ -26,52 +27,83 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class Target:
-    """A cluster and a namespace in it."""
+    """What the options say about cluster and namespace; None where they say nothing."""
 
-    kubeconfig: Kubeconfig
+    kubeconfig: Path
+    context: str | None
+    namespace: str | None
+
+
+@dataclass(frozen=True)
+class Place:
+    """A namespace of a cluster, with an open client."""
+
+    client: Client
     namespace: str
 
 
 def target_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options that name a cluster, and pass what they say as ``target``."""
 
-    @click.option("-n", "--namespace", help="Namespace; the context's own when not given.")
-    @click.option("--context", help="Context of the kubeconfig; the current one when not given.")
+    @click.option("-n", "--namespace", metavar="NAME", help="Default: the context's own.")
+    @click.option("--context", metavar="NAME", help="Of the kubeconfig. Default: the current one.")
     @click.option(
         "--kubeconfig",
+        metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="File; KUBECONFIG or ~/.kube/config when not given.",
+        help="Default: KUBECONFIG, else ~/.kube/config.",
     )
     @wraps(command)
     def wrapped(
         namespace: str | None, context: str | None, kubeconfig: Path | None, **rest: object
     ) -> T:
-        return command(target=target_of(namespace, context, kubeconfig), **rest)
+        return command(target=Target(kubeconfig_path(kubeconfig), context, namespace), **rest)
 
     return wrapped
 
 
-def target_of(namespace: str | None, context: str | None, kubeconfig: Path | None) -> Target:
-    """Return the target that options name, the kubeconfig's context filling in."""
-    path = kubeconfig_path(kubeconfig)
-    if namespace is None:
-        namespace = _namespace_of(path, context)
-    return Target(Kubeconfig(path, context), namespace)
+@asynccontextmanager
+async def connected(target: Target) -> AsyncIterator[Place]:
+    """Give a client for the target, and the namespace that is meant; nothing is sent yet.
+
+    Raises:
+        ClusterError: If the kubeconfig cannot be used.
+    """
+    context, namespace = _context_of(target)
+    async with open_client(Kubeconfig(target.kubeconfig, context)) as client:
+        yield Place(client, target.namespace or namespace)
 
 
-def _namespace_of(path: Path, context: str | None) -> str:
-    """Return the namespace of a kubeconfig's context; ``default`` when it names none."""
+def _context_of(target: Target) -> tuple[str, str]:
+    """Return the name of the context that is meant, and its namespace."""
+    documents = [_read(file) for file in files_of(target.kubeconfig) if file.exists()]
+    if not documents:
+        raise ClusterError(
+            f"there is no kubeconfig '{target.kubeconfig}'. Give --kubeconfig, or set KUBECONFIG."
+        )
+    contexts: dict[str, dict[str, Any]] = {}
+    for document in documents:
+        for entry in document.get("contexts") or ():
+            contexts.setdefault(str(entry.get("name")), entry.get("context") or {})
+    current = next((d["current-context"] for d in documents if d.get("current-context")), None)
+    name = target.context or current
+    if name not in contexts:
+        what = "it has no current context" if name is None else f"it has no context {name!r}"
+        raise ClusterError(
+            f"kubeconfig '{target.kubeconfig}': {what}. "
+            f"Give --context, one of: {', '.join(contexts) or 'none'}."
+        )
+    return str(name), str(contexts[name].get("namespace") or "default")
+
+
+def _read(file: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError):
-        return "default"  # Opening the client says what is wrong with the file.
+        document = yaml.safe_load(file.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ClusterError(f"kubeconfig '{file}' cannot be read: {error}") from error
     if not isinstance(document, dict):
-        return "default"
-    name = context or document.get("current-context")
-    for entry in document.get("contexts") or ():
-        if entry.get("name") == name:
-            return str((entry.get("context") or {}).get("namespace") or "default")
-    return "default"
+        raise ClusterError(f"kubeconfig '{file}' is no kubeconfig: it holds no mapping.")
+    return document
 
 
 def carry_out(step: Callable[[], Awaitable[int]]) -> None:
@@ -83,20 +115,32 @@ def _code_of(step: Callable[[], Awaitable[int]]) -> int:
     try:
         return asyncio.run(_awaited(step))
     except KeyboardInterrupt:
-        click.echo("interrupted; what runs in the cluster goes on.", err=True)
+        click.echo("Interrupted.", err=True)
         return INTERRUPTED
-    except SpecError as error:
-        click.echo(str(error), err=True)
-        return AT_FAULT
-    except (NotFound, Forbidden) as error:
-        click.echo(str(error), err=True)
-        return AT_FAULT
-    except ClusterError as error:
-        click.echo(f"the cluster or the store could not be reached: {error}", err=True)
-        return UNREACHABLE
     except WavetankError as error:
-        click.echo(str(error), err=True)
-        return AT_FAULT
+        code, words = _verdict(error)
+        click.echo(words, err=True)
+        return code
+
+
+def _verdict(error: WavetankError) -> tuple[int, str]:
+    """Return exit code and words of a failure."""
+    # With a Status object the object is missing; with a plain 404 the kind itself is.
+    if isinstance(error, NotFound) and not error.failure.reason:
+        kind = error.failure.request.kind
+        return UNREACHABLE, (
+            f"This cluster does not know the kind {kind}: Wavetank is not installed there. "
+            f"Install its Helm chart, or name another cluster by --context."
+        )
+    if isinstance(error, Forbidden):
+        return AT_FAULT, (
+            f"{error}\nAsk for a role that allows it, or name another --namespace or --context."
+        )
+    if isinstance(error, SpecError | NotFound | AlreadyExists | Conflict):
+        return AT_FAULT, str(error)
+    if isinstance(error, ClusterError):
+        return UNREACHABLE, f"The cluster or the store could not be reached: {error}"
+    return AT_FAULT, str(error)
 
 
 async def _awaited(step: Callable[[], Awaitable[int]]) -> int:
