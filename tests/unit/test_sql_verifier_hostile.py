@@ -271,6 +271,31 @@ def test_a_state_whose_table_is_replaced_is_not_graded(
         pass
 
 
+@pytest.mark.parametrize(
+    "name", ["insert", "update", "delete", "drop", "create", "alter", "vacuum"]
+)
+def test_the_same_statement_changes_a_file_that_is_opened_plainly(path: Path, name: str) -> None:
+    before = path.read_bytes()
+
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA auto_vacuum = FULL")
+        database.execute(REFUSED[name][0])
+
+    assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize("name", ["a_view", "a_view_over_the_renamed_table"])
+def test_the_same_forgery_scores_in_a_file_that_is_opened_plainly(
+    tmp_path: Path, name: str
+) -> None:
+    path = write_state(
+        tmp_path / "main.sqlite", "ALTER TABLE crm_tickets RENAME TO hidden", *FORGED[name]
+    )
+
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute(COUNT_CLOSED).fetchall() == [(1,)]
+
+
 WORDS = (
     "SELECT WITH RECURSIVE x(y) AS ( ) , ; * 1 0.5 NULL 'text' X'00' -1 9e999 FROM crm_tickets "
     "_session sqlite_master json_each json_tree dbstat pragma_table_list id status rowid task "
