@@ -7,9 +7,7 @@ its paths; the check Job reads the rest.
 import base64
 import binascii
 import json
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 from wavetank.api.benchmark import WorldBenchmark
 from wavetank.api.fields import Digests
@@ -163,11 +161,9 @@ def _decoded(text: str, path: str) -> bytes:
 
 
 def _unpacked(data: bytes, path: str) -> dict[str, BundleFile]:
-    """Return the files of an archive, by way of a folder: the one reader of archives there is."""
+    """Return the files of a packed bundle."""
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            pack.unpack(data, Path(folder))
-            return pack.read_folder(Path(folder))
+        return pack.read_archive(data)
     except SpecError as error:
         raise SpecError(
             [Finding(f.severity, f"{path}: {f.path}", f.message) for f in error.findings]
