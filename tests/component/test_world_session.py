@@ -299,6 +299,41 @@ async def test_sql_reads_and_changes_rows(tmp_path: Path) -> None:
         ]
 
 
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        (
+            "SELECT x, 'a lot of text' FROM n",
+            (422, "ToolError", "a statement returns more than 67108864 bytes. Ask for less."),
+        ),
+        (
+            "SELECT hex(zeroblob(4000)) AS t FROM n ORDER BY t",
+            (500, "InternalError", "internal error"),
+        ),
+        (
+            "INSERT INTO crm_accounts SELECT x, hex(zeroblob(4000000)) FROM n",
+            (500, "InternalError", "internal error"),
+        ),
+        (
+            "SELECT hex(zeroblob(100000)) FROM n LIMIT 100",
+            (422, "ToolError", "the result has 20003100 bytes; at most 4194304 are sent."),
+        ),
+    ],
+    ids=["too many rows", "too much to sort", "too much to keep", "too large a result"],
+)
+async def test_an_agent_cannot_fill_the_memory_of_its_world(
+    tmp_path: Path, statement: str, expected: tuple[int, str, str]
+) -> None:
+    async with a_session(tmp_path) as (_, client):
+        call = {"statement": f"{ENDLESS} {statement}"}
+
+        assert await error_of(client, "run_sql", call) == expected
+        assert await result_of(client, "count") == 2
+
+
 async def test_the_clock_shows_the_bundles_moment_then_a_second_more_at_each_look(
     tmp_path: Path,
 ) -> None:

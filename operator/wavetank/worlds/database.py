@@ -210,6 +210,8 @@ def _connection(world: WorldBundle) -> sqlite3.Connection:
     # Off while seed rows are loaded, since they may come before the rows they name; reading the
     # bundle has checked them.
     connection.execute("PRAGMA foreign_keys = OFF")
+    # Never a file: a full /tmp would evict the Pod, a full heap is an error of one statement.
+    connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     connection.execute(f"PRAGMA max_page_count = {STATE_BYTES // PAGE_BYTES}")
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_BYTES)
