@@ -11,7 +11,7 @@ from wavetank.api.run import Run
 from wavetank.kube.client import Client
 from wavetank.testing import tally
 from wavetank.testing.following import Witness, apply, ledger_of_run, over, run_of
-from wavetank.testing.operator_process import OperatorProcess, own_operator
+from wavetank.testing.own_operator import OperatorProcess, own_operator
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900), pytest.mark.usefixtures("operator")]
 
