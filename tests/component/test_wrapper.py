@@ -262,3 +262,51 @@ def is_alive(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace takes root")
+async def test_as_process_1_it_ends_what_left_the_group_and_reaps_what_was_orphaned(
+    store: RunningStore, started: list[RunningWorld], tmp_path: Path
+) -> None:
+    world = await a_world(store, started, tmp_path)
+    # An orphan that ends at once, one that ignores SIGTERM in a session of its own; then count the
+    # zombies. Without the kill the namespace would last as long as its sleep.
+    script = (
+        "(sleep 0.1 &); setsid sh -c 'trap \"\" TERM; sleep 600' & sleep 1; "
+        "ps -e -o stat= | grep -c Z; exit 4"
+    )
+
+    began = time.monotonic()
+    done = subprocess.run(
+        ["unshare", "--pid", "--fork", "--mount-proc", *WRAPPER, "sh", "-c", script],
+        env={**os.environ, "WAVETANK_WORLD_URL": world.url},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (4, "0\n", "")
+    assert time.monotonic() - began < 30
+    assert seal_of(world).exit_code == 4
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a PID namespace takes root")
+async def test_as_process_1_it_takes_sigterm(
+    store: RunningStore, started: list[RunningWorld], tmp_path: Path
+) -> None:
+    world = await a_world(store, started, tmp_path)
+    with subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--mount-proc", *WRAPPER, "sh", "-c", "echo; sleep 600"],
+        env={**os.environ, "WAVETANK_WORLD_URL": world.url},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        (wrapper,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+        os.kill(int(wrapper), signal.SIGTERM)
+        process.wait(timeout=20)
+
+    assert process.returncode == 143
