@@ -26,11 +26,12 @@ class Asked:
 
 @dataclass
 class ScriptedApiServer:
-    """Gives its answers in turn; when they are used up, it answers 500."""
+    """Gives its answers in turn; when they are used up, what ``otherwise`` says, or 500."""
 
     url: str
     answers: list[Answer] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
+    otherwise: Callable[[web.Request], Answer] | None = None
 
     def will(self, *answers: Answer) -> None:
         """Add answers."""
@@ -67,7 +68,12 @@ async def scripted_api_server() -> AsyncIterator[ScriptedApiServer]:
                 await request.read(),
             )
         )
-        answer = server.answers.pop(0) if server.answers else refuses(500, "Unscripted")
+        if server.answers:
+            answer = server.answers.pop(0)
+        elif server.otherwise is not None:
+            answer = server.otherwise(request)
+        else:
+            answer = refuses(500, "Unscripted")
         return await answer(request)
 
     application = web.Application()
