@@ -1,7 +1,7 @@
 """The world's HTTP API for the programs of the agent container.
 
-Only the standard library: these start once per rollout, and httpx with pydantic models costs 0.3 s
-of CPU where this costs 0.04 s.
+Only the standard library: these start once per rollout. Measured: Python itself takes 0.013 s of
+CPU, the wrapper 0.067 s, and httpx would add 0.16 s, the documents of ``api.wire`` 0.17 s.
 """
 
 import http.client
