@@ -66,6 +66,8 @@ def state(tmp_path: Path) -> Iterator[sql.EndState]:
         ("SELECT final_answer LIKE '%7%' FROM _session", 1.0),
         ("SELECT COUNT(*) > 0 FROM crm_tickets, json_each(labels) WHERE value = 'vip'", 1.0),
         ("SELECT labels ->> '$[1]' = 'late' FROM crm_tickets WHERE id = 'T-6'", 1.0),
+        ("SELECT julianday('2026-01-02') - julianday('2026-01-01')", 1.0),
+        ("SELECT strftime('%Y', '2026-01-02') = '2026'", 1.0),
         ("SELECT MAX(rowid) = 3 FROM crm_tickets", 1.0),
         (
             "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 10) "

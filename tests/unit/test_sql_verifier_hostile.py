@@ -75,6 +75,9 @@ REFUSED = {
     "nul_behind": ("SELECT 1\0; DELETE FROM crm_tickets", "null character"),
     "random": ("SELECT random() > 0", "not authorized to use function: random"),
     "clock": ("SELECT current_timestamp > ''", "not authorized to use function"),
+    "now": ("SELECT datetime('NOW') > '2000'", "the time of the machine"),
+    "now_without_a_word": ("SELECT julianday ( ) > 0", "the time of the machine"),
+    "now_as_text": ("SELECT strftime('%Y') > '2000'", "the time of the machine"),
     "zeroblob": ("SELECT length(zeroblob(1000000000)) > 0", "not authorized to use function"),
     "replace_growth": (
         "SELECT length(replace(replace(printf('%.*c', 9999, 'x'), 'x', printf('%.*c', 9999, 'y')),"

@@ -1,5 +1,6 @@
 """What an SQL verifier may do: the functions it may call, and SQLite's own limits for it."""
 
+import re
 import sqlite3
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -34,6 +35,13 @@ Not there, on purpose: ``load_extension``, ``fts3_tokenizer`` (reach outside), `
 ``randomblob``, ``current_timestamp`` and its kin (the same end state must get the same score),
 ``zeroblob``, ``sqlite_*``, ``changes`` (say nothing about an end state).
 """
+
+WALL_CLOCK = re.compile(
+    r"'now'|\b(?:date|time|datetime|julianday|unixepoch)\s*\(\s*\)|\bstrftime\s*\(\s*'[^']*'\s*\)",
+    re.IGNORECASE,
+)
+"""Where a statement asks the date functions for the time of the machine, which is not the world's:
+the same end state would get another score tomorrow."""
 
 TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
 """Table-valued functions that may stand in FROM."""

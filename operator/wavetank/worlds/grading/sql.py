@@ -6,8 +6,8 @@ schema, and the verifiers run on that copy. A trigger, view, virtual table, gene
 in the file can therefore change nothing. The verifier's statement itself is held by an authorizer's
 allow-list, by SQLite's limits, and by a clock.
 
-Called by the children of ``grade``, and through ``isolate`` by whoever grades locally. It must not
-run in a process that holds a token or serves an agent: a statement may take all memory it is given.
+Called by ``members`` in child processes. It must not run in a process that holds a token or serves
+an agent: a statement may take all memory it is given.
 """
 
 import math
@@ -23,7 +23,13 @@ from urllib.parse import quote
 from wavetank.api.wire import Score
 from wavetank.bundles.world import Entity
 from wavetank.core.causes import Cause
-from wavetank.worlds.grading.rules import ACTIONS, ALLOWED_FUNCTIONS, LIMITS, TABLE_FUNCTIONS
+from wavetank.worlds.grading.rules import (
+    ACTIONS,
+    ALLOWED_FUNCTIONS,
+    LIMITS,
+    TABLE_FUNCTIONS,
+    WALL_CLOCK,
+)
 from wavetank.worlds.tables import SqlValue, definition, quoted
 
 SESSION_TABLE = "_session"
@@ -52,7 +58,8 @@ class SessionFacts:
     calls: int
     """Tool calls of the session."""
     end: str
-    """``closed``, ``deadline`` or ``interrupted``; ``initial`` for the untouched state."""
+    """``closed``, ``deadline`` or ``interrupted``; ``closed`` for the untouched state, as if an
+    agent had done nothing."""
 
 
 class StateError(Exception):
@@ -126,6 +133,8 @@ class EndState:
             statement: One SQL statement that answers one row of one column.
             seconds: How long it may compute; see ``BUSY_FACTOR``.
         """
+        if WALL_CLOCK.search(statement):
+            return failed(name, "it asks for the time of the machine: compare with stored times")
         clock, refusals = _Clock(seconds), _Refusals(self._tables, self._modules)
         self._database.set_progress_handler(clock, _STEPS_BETWEEN_LOOKS)
         self._database.set_authorizer(refusals)
