@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import mcp_types as types
 from mcp.client.client import Client
 
@@ -29,6 +30,10 @@ async def test_the_tools_are_the_same_by_mcp(tmp_path: Path) -> None:
             refused = await client.call_tool("update_ticket", {"id": "T-9", "status": "closed"})
             wrong = await client.call_tool("update_ticket", {"id": "T-7", "status": "opne"})
             unknown = await client.call_tool("nothing", {})
+            deep: object = "x"
+            for _ in range(65):
+                deep = [deep]
+            too_deep = await client.call_tool("list_tickets", {"a": deep})
         calls = world.session.trajectory.calls
 
     assert {tool.name: tool.input_schema for tool in listed.tools} == {
@@ -47,7 +52,31 @@ async def test_the_tools_are_the_same_by_mcp(tmp_path: Path) -> None:
         "InvalidArguments: status: Input should be 'open', 'pending' or 'closed'",
     )
     assert text_of(unknown)[1].startswith("UnknownTool: no tool is named 'nothing'.")
+    assert text_of(too_deep) == (
+        True,
+        "InvalidArguments: the arguments are nested more than 64 levels deep.",
+    )
     assert calls == 4
+
+
+async def test_mcp_is_there_without_a_redirect(tmp_path: Path) -> None:
+    opening = open_local(write_linked(tmp_path), "close_ticket")
+    headers = {"accept": "application/json, text/event-stream"}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    async with (
+        served(opening, tmp_path) as world,
+        httpx.AsyncClient(base_url=world.url, headers=headers, timeout=60) as client,
+    ):
+        listed = await client.post("/mcp", json=call)
+        too_large = await client.post("/mcp", content=b" " * (2**20 + 1))
+
+    assert listed.status_code == 200
+    assert [tool["name"] for tool in listed.json()["result"]["tools"]] == [
+        "update_ticket",
+        "list_tickets",
+        "slack__post_message",
+    ]
+    assert too_large.status_code == 413
 
 
 async def test_a_closed_session_refuses_by_mcp_too(tmp_path: Path) -> None:

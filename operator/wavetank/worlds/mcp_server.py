@@ -10,7 +10,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Scope, Send
 
-from wavetank.worlds.session import CallError, Session
+from wavetank.worlds.depth import DEPTH, is_too_deep
+from wavetank.worlds.session import CallError, ErrorKind, Outcome, Session
 
 
 class McpServer:
@@ -73,7 +74,12 @@ class McpServer:
     async def _call(
         self, _: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        outcome = await self._session.call(params.name, params.arguments or {})
+        arguments = params.arguments or {}
+        if is_too_deep(arguments):
+            text = f"the arguments are nested more than {DEPTH} levels deep."
+            outcome: Outcome = CallError(ErrorKind.INVALID_ARGUMENTS, text)
+        else:
+            outcome = await self._session.call(params.name, arguments)
         if isinstance(outcome, CallError):
             text = f"{outcome.kind}: {outcome.message}"
         else:

@@ -9,11 +9,12 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 
 from wavetank.api.wire import WorldMessage
 from wavetank.bundles.world import JsonValue
 from wavetank.bundles.world.files import parse_json
+from wavetank.worlds.depth import DEPTH, is_too_deep
 from wavetank.worlds.keeper import Keeper, Report
 from wavetank.worlds.mcp_face import McpFace
 from wavetank.worlds.session import CallError, ErrorKind, Session, wire_time
@@ -21,8 +22,6 @@ from wavetank.worlds.session import CallError, ErrorKind, Session, wire_time
 _BODY_BYTES = 1024 * 1024
 _CLOSE_BYTES = 4 * 1024 * 1024
 """The wrapper's report carries the end of the agent's output."""
-_DEPTH = 64
-"""Levels of nesting in arguments: far more than any tool needs, far less than what breaks stacks."""
 _CLOSE_SECONDS = 20.0
 """How long a close waits for the seal before it asks to be called again."""
 
@@ -93,7 +92,7 @@ def create_app(keeper: Keeper) -> Starlette:
             Route("/v1/tools", get_tools),
             Route("/v1/tools/{name}", call, methods=["POST"]),
             Route("/v1/close", close, methods=["POST"]),
-            Mount("/mcp", mcp),
+            Route("/mcp", mcp),  # no Mount: it would redirect to /mcp/, which clients refuse
         ],
         lifespan,
     )
@@ -148,10 +147,10 @@ def failure(status: int, kind: str, message: str, details: JsonValue = ()) -> JS
     return JSONResponse({"error": error}, status_code=status)
 
 
-def _app(routes: list[Route | Mount], lifespan: Callable[[Starlette], object] | None) -> Starlette:
+def _app(routes: list[Route], lifespan: Callable[[Starlette], object] | None) -> Starlette:
     async def refused(_: Request, error: Exception) -> Response:
-        assert_type = cast("RefusedError", error)
-        return failure(assert_type.status, assert_type.kind, str(error))
+        told = cast("RefusedError", error)
+        return failure(told.status, told.kind, str(told))
 
     async def unknown(request: Request, error: Exception) -> Response:
         status = cast("HTTPException", error).status_code
@@ -196,26 +195,10 @@ async def _object(request: Request, limit: int) -> Mapping[str, JsonValue]:
         ) from error
     if not isinstance(value, dict):
         raise RefusedError(400, ErrorKind.INVALID_ARGUMENTS, "the body must be a JSON object.")
-    if is_deeper(value, _DEPTH):
-        raise RefusedError(
-            400, ErrorKind.INVALID_ARGUMENTS, f"the body is nested more than {_DEPTH} levels deep."
-        )
+    if is_too_deep(value):
+        text = f"the body is nested more than {DEPTH} levels deep."
+        raise RefusedError(400, ErrorKind.INVALID_ARGUMENTS, text)
     return value
-
-
-def is_deeper(value: object, limit: int) -> bool:
-    """Return whether lists and objects are nested more than ``limit`` levels deep."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = [
-            child
-            for each in level
-            if isinstance(each, dict | list)
-            for child in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _report(body: Mapping[str, JsonValue]) -> Report:
