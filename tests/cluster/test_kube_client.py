@@ -129,6 +129,20 @@ async def test_a_list_in_parts_is_whole_and_its_items_say_what_they_are(
     assert listing.resource_version.isdigit()
 
 
+async def test_a_list_of_metadata_has_nothing_else(client: Client, namespace: str) -> None:
+    item = a_configmap("bare", a="1")
+    item["metadata"]["labels"] = {"bare": "yes"}
+    created = await client.create(CONFIGMAPS, namespace, item)
+
+    listing = await client.list(
+        CONFIGMAPS, namespace, label_selector="bare=yes", metadata_only=True
+    )
+
+    assert listing.items == [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": created["metadata"]}
+    ]
+
+
 async def test_a_patch_merges_and_null_removes(client: Client, namespace: str) -> None:
     created = await client.create(CONFIGMAPS, namespace, a_configmap(None, a="1", b="2"))
 

@@ -26,7 +26,9 @@ class Cluster:
     runs: list[Manifest] = field(default_factory=list)
     is_away: bool = False
 
-    async def list(self, resource: Resource, namespace: str | None = None) -> Listing:
+    async def list(
+        self, resource: Resource, namespace: str | None = None, *, metadata_only: bool = False
+    ) -> Listing:
         if self.is_away:
             raise ClusterError("away")
         return Listing(self.runs if resource is RUNS else [], "1")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from wavetank.controller.logs import get_logger
 from wavetank.core.errors import WavetankError
 from wavetank.kube.client import Client
-from wavetank.kube.errors import AlreadyExists
+from wavetank.kube.errors import AlreadyExists, Forbidden, Invalid
 from wavetank.kube.objects import EVENTS, Manifest, name_of, uid_of
 
 _log = get_logger(__name__)
@@ -53,8 +53,11 @@ class EventPoster:
             await self._client.create(EVENTS, where.namespace, event)
         except AlreadyExists:
             pass
-        except WavetankError as error:
+        except (Forbidden, Invalid) as error:
+            # The next try would end the same.
             _log.info("event dropped", reason=reason, about=where, problem=error)
+        except WavetankError as error:
+            _log.info("event not posted yet", reason=reason, about=where, problem=error)
             return
         self._posted[said] = None
         if len(self._posted) > _REMEMBERED:

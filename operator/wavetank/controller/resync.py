@@ -26,7 +26,9 @@ _LATE_SECONDS = 30.0
 class Lists(Protocol):
     """The part of a client that is needed here."""
 
-    async def list(self, resource: Resource, namespace: str | None = None) -> Listing:
+    async def list(
+        self, resource: Resource, namespace: str | None = None, *, metadata_only: bool = False
+    ) -> Listing:
         """Return all objects of a kind."""
 
 
@@ -82,7 +84,7 @@ class Resync:
             await asyncio.sleep(interval_seconds)
 
     async def _resync(self, resource: Resource, spread_seconds: float) -> None:
-        listing = await self._client.list(resource, self._namespace)
+        listing = await self._client.list(resource, self._namespace, metadata_only=True)
         self._heard[resource.plural] = _now()
         items = {_key(resource, item): item for item in listing.items}
         for key in [k for k in self._listed if k.kind == resource.kind and k not in items]:

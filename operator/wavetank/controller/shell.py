@@ -156,7 +156,7 @@ class _Operator:
         for resource in OWN_KINDS:
             while not self._stop.is_set():
                 try:
-                    await client.list(resource, self._settings.watch_namespace)
+                    await client.list(resource, self._settings.watch_namespace, metadata_only=True)
                     break
                 except ClusterError as error:
                     self._missing = [f"{resource.plural}: {error}"]

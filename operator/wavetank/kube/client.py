@@ -5,7 +5,7 @@ Used by the controller's observe and apply steps, by the watches, and by the com
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import aiohttp
 
@@ -15,6 +15,9 @@ from wavetank.kube.objects import Manifest, Resource
 from wavetank.kube.transport import Call, ClientSettings, Observer, Transport, answered, drop
 
 FIELD_MANAGER = "wavetank"
+
+_JSON = "application/json"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         resource_version: str = "",
+        metadata_only: bool = False,
     ) -> Listing:
         """Return all objects, fetched in parts that show one and the same moment.
 
@@ -73,6 +77,7 @@ class Client:
             label_selector: As in ``kubectl -l``.
             field_selector: As in ``kubectl --field-selector``.
             resource_version: Empty for a consistent read; ``"0"`` for whatever is cached.
+            metadata_only: Leave out spec and status, which makes a list of large objects cheap.
         """
         query = {"limit": str(self.settings.chunk)}
         for key, value in (
@@ -82,12 +87,13 @@ class Client:
         ):
             if value:
                 query[key] = value
+        accept = _METADATA_LIST if metadata_only else _JSON
+        first = Call("list", resource, namespace, query=query, accept=accept)
         try:
-            return await self._all_parts(resource, namespace, query)
+            return await self._all_parts(first)
         except Expired:
             # The parts took longer than the API server keeps the moment: once more, all at once.
-            query["limit"] = "0"
-            return await self._all_parts(resource, namespace, query)
+            return await self._all_parts(replace(first, query={**query, "limit": "0"}))
 
     async def create(self, resource: Resource, namespace: str | None, body: Manifest) -> Manifest:
         """Create an object and return it as stored.
@@ -260,23 +266,22 @@ class Client:
         finally:
             drop(response)
 
-    async def _all_parts(
-        self, resource: Resource, namespace: str | None, query: dict[str, str]
-    ) -> Listing:
+    async def _all_parts(self, first: Call) -> Listing:
         items: list[Manifest] = []
-        part = await self.transport.json(Call("list", resource, namespace, query=query))
+        query = dict(first.query or {})
+        part = await self.transport.json(first)
+        query.pop("resourceVersion", None)
         while True:
             for item in part.get("items") or ():
-                # Items of a list leave these out.
-                item.setdefault("apiVersion", resource.api_version)
-                item.setdefault("kind", resource.kind)
+                # Items of a list leave these out (or name the form without spec and status).
+                item["apiVersion"] = first.resource.api_version
+                item["kind"] = first.resource.kind
                 items.append(item)
             metadata = part["metadata"]
             if not metadata.get("continue"):
                 return Listing(items, str(metadata.get("resourceVersion", "")))
-            following = {**query, "continue": metadata["continue"]}
-            following.pop("resourceVersion", None)
-            part = await self.transport.json(Call("list", resource, namespace, query=following))
+            query["continue"] = metadata["continue"]
+            part = await self.transport.json(replace(first, query=dict(query)))
 
 
 @asynccontextmanager

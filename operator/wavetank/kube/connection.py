@@ -1,7 +1,7 @@
 """How the API server is reached: from within a Pod, or by a kubeconfig file."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -30,11 +30,11 @@ class Credentials:
     server: str
     ca_file: str | None
     verify: bool
-    token: str | None
+    token: str | None = field(repr=False)
     certificate_file: str | None
     key_file: str | None
     username: str | None
-    password: str | None
+    password: str | None = field(repr=False)
     proxy: str | None
 
 

@@ -71,6 +71,7 @@ class Call:
     query: Mapping[str, str] | None = None
     body: Manifest | None = None
     content_type: str = "application/json"
+    accept: str = "application/json"
 
     @property
     def target(self) -> str:
@@ -143,7 +144,7 @@ class Transport:
     async def open(self, call: Call, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
         """Send once; return the answer with its body unread, or raise the refusal."""
         headers = {
-            "Accept": "application/json",
+            "Accept": call.accept,
             "Content-Type": call.content_type,
             **await self.connection.headers(),
         }
