@@ -259,6 +259,15 @@ async def test_a_state_as_large_as_can_be_is_graded(store: RunningStore, tmp_pat
     assert job.report.records == [record(job, 0, rows=1.0, sorted=1.0)]
 
 
+async def test_grade_ends_when_judge_was_over_before_it_came(scene: Scene) -> None:
+    job = await scene.job(await scene.member(0))
+    (job.folder / "token").write_text("no token")
+
+    assert job.start_judge().wait(timeout=30) == 0
+    assert job.start_grade().wait(timeout=30) == 1
+    assert "401" in job.report.message
+
+
 async def test_a_member_whose_snapshot_is_not_the_sealed_one_has_no_record(scene: Scene) -> None:
     good = await scene.member(0, [CLOSE])
     other = (await scene.member(1)).model_copy(update={"snapshot": digest_of(b"other")})

@@ -112,9 +112,10 @@ def test_a_child_does_not_hold_its_parents_lock(tmp_path: Path) -> None:
     child = Child(tells_after_the_parent_let_go, Limits(seconds=1, wall_seconds=0.5))
     lines = iter(child)
     assert next(lines) == b"started"
+    assert not exchange.is_abandoned(tmp_path)
     os.close(lock)
 
-    assert not exchange.is_held(tmp_path)
+    assert exchange.is_abandoned(tmp_path)
     assert list(lines) == []
 
 

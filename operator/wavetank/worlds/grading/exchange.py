@@ -61,23 +61,28 @@ def member_folder(inbox: Path, ordinal: int, attempt: int) -> Path:
 
 def hold(folder: Path) -> int:
     """Take the lock of a folder for as long as this process lives; return its file."""
-    file = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    part = folder / f".{LOCK}.part"
+    file = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     fcntl.flock(file, fcntl.LOCK_EX)
+    # Under its name from here on only: a lock that is there and free means that its holder died.
+    part.rename(folder / LOCK)
     return file
 
 
-def is_held(folder: Path) -> bool:
-    """Return whether somebody holds the lock of a folder; also False when there is no lock yet."""
+def is_abandoned(folder: Path) -> bool:
+    """Return whether a folder's lock was held, and its holder is dead."""
     try:
         file = os.open(folder / LOCK, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:
+        return True  # a link or the like: it was no honest process that left this
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    else:
         return False
+    else:
+        return True
     finally:
         os.close(file)
 

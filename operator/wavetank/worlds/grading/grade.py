@@ -52,12 +52,9 @@ def main() -> int:
 
 def _wait(place: Folders) -> bool:
     """Wait for judge's files; return False when judge died before they were complete."""
-    judge_was_there = False
     while not (place.inbox / exchange.READY).exists():
-        judge_is_there = exchange.is_held(place.inbox)
-        if judge_was_there and not judge_is_there:
+        if exchange.is_abandoned(place.inbox):
             return False
-        judge_was_there = judge_was_there or judge_is_there
         time.sleep(exchange.LOOK_SECONDS)
     return True
 

@@ -107,7 +107,7 @@ class Judge:
             progress = _moment(self._folders.outbox)
             if progress != seen:
                 seen, seen_at = progress, now
-            if progress is not None and not exchange.is_held(outbox):
+            if exchange.is_abandoned(outbox):
                 return [] if (outbox / exchange.DONE).exists() else ["grade died"]
             if progress is not None and now - seen_at > patience:
                 return [f"grade made no progress for {patience:g} s"]
