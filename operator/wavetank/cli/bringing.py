@@ -58,13 +58,15 @@ class Brought:
 async def require_free(place: Place, pieces: list[Piece]) -> None:
     """Refuse, before anything is written, where other things have the names that are needed.
 
+    A World that was applied by other means may stand for a piece that has the same files.
+
     Raises:
         SpecError: With each World or Benchmark that was not pushed, but written by other means.
     """
     refused: list[Finding] = []
     for piece in pieces:
         raw = await place.client.find(WORLDS, place.namespace, piece.name)
-        if raw is not None and not _is_pushed(raw["spec"]["source"], piece.name):
+        if raw is not None and not _is_pushed(raw) and not _holds(raw, piece):
             words = (
                 f"{place.namespace} has a World of this name that was not pushed: its source is "
                 f"{next(iter(raw['spec']['source']))}. Delete it, or give this one another name: "
@@ -83,9 +85,19 @@ async def require_free(place: Place, pieces: list[Piece]) -> None:
         raise SpecError(refused)
 
 
-def _is_pushed(source: Manifest, name: str) -> bool:
+def _is_pushed(world: Manifest) -> bool:
+    """Tell whether a World's source is as ``bring`` writes it."""
+    source, name = world["spec"]["source"], world["metadata"]["name"]
     config_map = source.get("configMap") or {}
     return "bundle" in source or config_map.get("name", "").startswith(f"{name}-bundle-")
+
+
+def _holds(world: Manifest, piece: Piece) -> bool:
+    """Tell whether a World has these very files and links already, by whatever means."""
+    status, spec = world.get("status", {}), world["spec"]
+    links = {link["alias"]: link["worldRef"]["name"] for link in spec.get("dependencies", ())}
+    current = status.get("observedGeneration") == world["metadata"]["generation"]
+    return current and status.get("bundle") == piece.digest and links == piece.links
 
 
 def _world_of(piece: Piece) -> Manifest:
@@ -96,6 +108,8 @@ async def bring(place: Place, piece: Piece) -> Brought:
     """Apply one World, its bundle in a ConfigMap or, if larger, in the store."""
     packed = pack.pack(piece.files)
     before = await place.client.find(WORLDS, place.namespace, piece.name)
+    if before is not None and not _is_pushed(before):
+        return Brought(piece, len(packed), Change.UNCHANGED)
     spec = _spec(piece, len(packed))
     if len(packed) <= CONFIG_MAP_BYTES:
         await _by_config_map(place, piece, spec, packed)

@@ -14,7 +14,6 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from wavetank.api.kinds import read
@@ -24,7 +23,9 @@ from wavetank.cli.target import Place
 from wavetank.kube.objects import RUNS
 
 _POLL_SECONDS = 1.0
-_BAR_WIDTH = 20
+_BAR_WIDTH = 12
+_FIGURES = ("progress", "unscored", "mean")
+_UNDER_WAY, _DONE = "cyan", "green"
 
 Tell = Callable[[Sequence[Run]], None]
 
@@ -49,7 +50,7 @@ async def with_bars(place: Place, names: Sequence[str]) -> list[Run]:
         return await until_over(place, names, Lines(render.tell).tell)
     columns = (
         TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=_BAR_WIDTH),
+        BarColumn(_BAR_WIDTH, complete_style=_UNDER_WAY, finished_style=_DONE),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[words]}"),
@@ -61,9 +62,7 @@ async def with_bars(place: Place, names: Sequence[str]) -> list[Run]:
 async def with_table(place: Place, names: Sequence[str]) -> list[Run]:
     """Follow Runs in a live table; stdout is a terminal."""
     with Live(console=render.console(), auto_refresh=False) as live:
-        return await until_over(
-            place, names, lambda runs: live.update(overview(runs, with_bars=True), refresh=True)
-        )
+        return await until_over(place, names, lambda runs: live.update(_live(runs), refresh=True))
 
 
 class Lines:
@@ -77,7 +76,7 @@ class Lines:
         """Tell of Runs as they are now."""
         for run in runs:
             name = run.metadata.name
-            problem = reading.problem_of(run)
+            problem = run.status.last_problem
             line = f"{name}: {words_of(run)}" + (f" ({problem})" if problem else "")
             if self._given.get(name) != line:
                 self._given[name] = line
@@ -103,7 +102,7 @@ class _Bars:
                 completed=counts.scored + counts.unscored if counts else 0,
                 words=words_of(run, with_progress=False),
             )
-            problem = reading.problem_of(run)
+            problem = run.status.last_problem
             if problem and (name, problem) not in self._told:
                 self._told.add((name, problem))
                 self._progress.console.print(Text(render.clean(f"{name}: {problem}"), "yellow"))
@@ -112,6 +111,8 @@ class _Bars:
 def words_of(run: Run, *, with_progress: bool = True) -> str:
     """Return how far a Run is, in a few words."""
     status, counts = run.status, run.status.rollouts
+    if status.observed_generation is None:
+        return "Waiting for an operator"
     parts = [reading.state_of(status)]
     if with_progress and status.progress:
         parts.append(status.progress)
@@ -124,37 +125,47 @@ def words_of(run: Run, *, with_progress: bool = True) -> str:
     return ", ".join(parts)
 
 
-def overview(runs: Sequence[Run], *, with_bars: bool = False) -> Group:
+def overview(runs: Sequence[Run]) -> Group:
     """Return Runs as a table, and below it what is in the way of which."""
-    problems = [(run.metadata.name, reading.problem_of(run)) for run in runs]
-    lines = [Text(render.clean(f"{name}: {why}"), "yellow") for name, why in problems if why]
-    return Group(_table(runs, with_bars=with_bars), *lines)
-
-
-def _table(runs: Sequence[Run], *, with_bars: bool) -> Table:
-    figures = ("active", "grading", "unscored", "mean", "pass rate")
-    columns = ("run", "benchmark", "agent", "state", *([""] if with_bars else []), "progress")
-    made = render.table(*columns, *figures, numbers=("progress", *figures))
+    columns = ("run", "benchmark", "agent", "state", *_FIGURES, "passed")
+    made = render.table(*columns, numbers=(*_FIGURES, "passed"))
     for run in runs:
-        status, counts = run.status, run.status.rollouts
-        numbers = (counts.active, counts.grading, counts.unscored) if counts else ("-", "-", "-")
-        made.add_row(
-            run.metadata.name,
-            run.spec.benchmark_ref.name,
-            run.spec.agent.name,
-            render.state(reading.state_of(status)),
-            *([_bar(run)] if with_bars else []),
-            status.progress or "-",
-            *map(str, numbers),
-            (status.reward.mean if status.reward else None) or "-",
-            status.pass_rate or "-",
-        )
-    return made
+        name, benchmark = run.metadata.name, run.spec.benchmark_ref.name
+        state = render.state(reading.state_of(run.status))
+        passed = run.status.pass_rate or "-"
+        made.add_row(name, benchmark, run.spec.agent.name, state, *_figures(run), passed)
+    return Group(made, *_problems(runs))
+
+
+def _live(runs: Sequence[Run]) -> Group:
+    """Return Runs as a table narrow enough for a terminal, with a bar for each."""
+    made = render.table("run", "agent", "state", "", *_FIGURES, numbers=_FIGURES)
+    for run in runs:
+        state = render.state(reading.state_of(run.status))
+        made.add_row(run.metadata.name, run.spec.agent.name, state, _bar(run), *_figures(run))
+    return Group(made, *_problems(runs))
+
+
+def _figures(run: Run) -> tuple[str, str, str]:
+    status = run.status
+    unscored = str(status.rollouts.unscored) if status.rollouts else "-"
+    mean = (status.reward.mean if status.reward else None) or "-"
+    return status.progress or "-", unscored, mean
+
+
+def _problems(runs: Sequence[Run]) -> list[Text]:
+    problems = [(run.metadata.name, reading.problem_of(run)) for run in runs]
+    return [Text(render.clean(f"{name}: {why}"), "yellow") for name, why in problems if why]
 
 
 def _bar(run: Run) -> ProgressBar:
     counts = run.status.rollouts
     if counts is None:
-        return ProgressBar(total=1, completed=0, width=_BAR_WIDTH)
-    done = counts.scored + counts.unscored
-    return ProgressBar(total=max(counts.planned, 1), completed=done, width=_BAR_WIDTH)
+        return ProgressBar(total=1, width=_BAR_WIDTH)
+    return ProgressBar(
+        total=max(counts.planned, 1),
+        completed=counts.scored + counts.unscored,
+        width=_BAR_WIDTH,
+        complete_style=_UNDER_WAY,
+        finished_style=_DONE,
+    )

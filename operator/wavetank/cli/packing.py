@@ -25,6 +25,7 @@ class Piece:
     name: str
     """Of the World."""
     folder: Path
+    """As people are told of it: relative to where they are, if it is below."""
     files: Files
     links: dict[str, str]
     """Names of the Worlds it is linked to, by alias."""
@@ -56,7 +57,8 @@ def pieces_of(folder: Path, name: str | None) -> list[Piece]:
     names = [piece.name for piece in tree.pieces.values()]
     for piece in tree.pieces.values():
         if names.count(piece.name) > 1:
-            words = f"another of these worlds is named {piece.name!r} too: change [world] name."
+            words = f"another of these worlds is named {piece.name!r} too: change [world] name, or "
+            words += "give --name for the benchmark's own."
             tree.found(Finding(Severity.FAULT, str(piece.folder / CONFIG_FILE), words))
     faults = [finding for finding in tree.findings if finding.severity is Severity.FAULT]
     if faults:
@@ -89,7 +91,8 @@ class _Tree:
         links = {
             alias: self.visit(path, f"{prefix}linked/{alias}/") for alias, path in linked.items()
         }
-        self.pieces[place] = Piece(own, folder, self._files(folder), links, bool(bundle.tasks))
+        shown = place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place
+        self.pieces[place] = Piece(own, shown, self._files(shown), links, bool(bundle.tasks))
         return own
 
     def _files(self, folder: Path) -> Files:

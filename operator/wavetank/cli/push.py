@@ -1,5 +1,6 @@
 """``wavetank benchmarks push``: a folder becomes a World, its links, and a Benchmark."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from wavetank.cli import bringing, packing, reading, render
 from wavetank.cli.bringing import Brought
 from wavetank.cli.checking import Checked, await_checks
 from wavetank.cli.target import AT_FAULT, Target, carry_out, connected, target_options
-from wavetank.core.errors import Severity, SpecError
+from wavetank.core.errors import Finding, Severity, SpecError
 
 
 @click.command(epilog="Example:  wavetank benchmarks push ./crm-bench -n bench")
@@ -39,11 +40,7 @@ async def _push(
     try:
         pieces = packing.pieces_of(folder, name)
     except SpecError as error:
-        count = len(error.findings)
-        render.tell(
-            f"{error}\n{count} fault{'s' if count > 1 else ''} in {folder}: nothing was written."
-        )
-        return AT_FAULT
+        return _refuse(folder, error.findings, as_json=as_json)
     async with connected(target) as place:
         await reading.require_namespace(place)
         await bringing.require_free(place, pieces)
@@ -61,8 +58,20 @@ async def _push(
     return 0 if checked.is_ready else AT_FAULT
 
 
+def _refuse(folder: Path, faults: Sequence[Finding], *, as_json: bool) -> int:
+    if as_json:
+        found = [FindingEntry(severity=f.severity, path=f.path, message=f.message) for f in faults]
+        render.print_json({"ready": False, "findings": [entry.document() for entry in found]})
+        return AT_FAULT
+    for finding in faults:
+        render.show(Text(render.clean(f"fault: {finding}"), "red"))
+    count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
+    render.tell(f"{count} in {folder}: nothing was written.")
+    return AT_FAULT
+
+
 def _tell_brought(brought: list[Brought]) -> None:
-    made = render.table("world", "files", "packed", "digest", "", numbers=("files", "packed"))
+    made = render.table("world", "files", "packed", "digest", "change", numbers=("files", "packed"))
     for one in brought:
         made.add_row(
             one.piece.name,
@@ -82,9 +91,11 @@ def _show(namespace: str, checked: Checked) -> None:
             words = f"{counts.entities} entities, {counts.rows} rows, {counts.tools} tools"
             click.echo(f"World {world.metadata.name}: {words}")
     benchmark = checked.benchmark
-    for verifier in benchmark.status.verifiers if benchmark else ():
-        score = verifier.initial_score or f"null ({verifier.cause})"
-        click.echo(f"verifiers.{verifier.name}.initial_score  {score}")
+    if benchmark is not None and benchmark.status.verifiers:
+        made = render.table("verifier", "initial score")
+        for verifier in benchmark.status.verifiers:
+            made.add_row(verifier.name, verifier.initial_score or f"- ({verifier.cause})")
+        render.show(made)
     for finding in _findings(checked):
         style = "red" if finding.severity is Severity.FAULT else "yellow"
         words = f"{finding.severity}: {finding.path}: {finding.message}"
@@ -102,12 +113,16 @@ def _show(namespace: str, checked: Checked) -> None:
 
 
 def _findings(checked: Checked) -> list[FindingEntry]:
-    """Return what was found, each finding once: a Benchmark's check repeats its World's."""
-    benchmark = checked.benchmark
-    every = [*(benchmark.status.findings if benchmark else ())]
-    for world in checked.worlds:
-        every += [finding for finding in world.status.findings if finding not in every]
-    return every
+    """Return what was found, once each: the check of a world repeats what its links' checks say."""
+    *linked, main = checked.worlds
+    prefixes = {link.world_ref.name: f"linked/{link.alias}/" for link in main.spec.dependencies}
+    found = [*checked.benchmark.status.findings] if checked.benchmark else []
+    found += main.status.findings
+    for world in linked:
+        name = world.metadata.name
+        prefix = prefixes.get(name, f"World {name}: ")
+        found += [f.model_copy(update={"path": prefix + f.path}) for f in world.status.findings]
+    return [finding for place, finding in enumerate(found) if finding not in found[:place]]
 
 
 def _document(brought: list[Brought], checked: Checked) -> dict[str, object]:
@@ -129,8 +144,8 @@ def _document(brought: list[Brought], checked: Checked) -> dict[str, object]:
                 }
                 for verifier in benchmark.status.verifiers
             ],
-            "findings": [finding.document() for finding in benchmark.status.findings],
         },
+        "findings": [finding.document() for finding in _findings(checked)],
     }
 
 
@@ -143,7 +158,6 @@ def _world(brought: Brought, world: World) -> dict[str, object]:
         "files": len(brought.piece.files),
         "packedBytes": brought.packed_bytes,
         "counts": counts.document() if counts else None,
-        "findings": [finding.document() for finding in world.status.findings],
     }
 
 

@@ -104,7 +104,10 @@ def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     """Return an empty table; the columns in ``numbers`` are set right."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+        if column in numbers:
+            made.add_column(column, justify="right", no_wrap=True)
+        else:
+            made.add_column(column, overflow="fold")
     return made
 
 

@@ -86,7 +86,7 @@ def _words(benchmark: str, error: ErrorDetails) -> str:
 def _name(benchmark: str, agent: str) -> str:
     """Return a name for a Run, different each time."""
     words = re.sub(r"[^a-z0-9-]+", "-", f"{benchmark}-{agent}".lower()).strip("-")
-    return f"{words[: NAME_LENGTH - 10].strip('-')}-{token_hex(3)}"
+    return f"{words[: NAME_LENGTH - 10].strip('-')}-{token_hex(2)}"
 
 
 async def _run(target: Target, name: str, spec: RunSpec, *, wait: bool, as_json: bool) -> int:

@@ -17,8 +17,10 @@ def show_run(run: Run, results: Document, *, with_rollouts: bool = False) -> Non
         render.show(Text(render.clean(problem), "yellow"))
     if results["tasks"]:
         render.show(_tasks(results))
+        below = Table.grid(padding=(0, 2))
         for name, text in totals(results):
-            render.show(Text.assemble((f"{name:<10}", "bold"), text))
+            below.add_row(Text(name, "bold"), text)
+        render.show(below)
     if with_rollouts and results["rollouts"]:
         render.show(Text())
         render.show(_rollouts(results))
@@ -84,7 +86,7 @@ def _passes(results: Document) -> str:
 
 def _rollouts(results: Document) -> Table:
     figures = ("rollout", "reward", "attempts", "seconds")
-    made = render.table("task", *figures, "cause", "scores", numbers=figures)
+    made = render.table("task", *figures, "what was missed", numbers=figures)
     for row in results["rollouts"]:
         made.add_row(
             row["task"],
@@ -92,11 +94,27 @@ def _rollouts(results: Document) -> Table:
             number(row["reward"]),
             str(row["attempts"]),
             number(row["seconds"], 1),
-            row["cause"] or row["agentCause"] or "",
-            _scores(row["rewards"]) or Text(render.clean(row["message"])),
+            Text(render.clean(_missed(row))),
         )
     return made
 
 
+def _missed(row: Document) -> str:
+    """Return why a rollout has no reward, or which scores keep it from being 1."""
+    if row["cause"]:
+        return f"{row['cause']}: {row['message']}" if row["message"] else str(row["cause"])
+    scores = _scores({name: value for name, value in row["rewards"].items() if value != 1})
+    return ", ".join(part for part in (row["agentCause"], scores) if part)
+
+
 def _scores(scores: Document) -> str:
-    return ", ".join(f"{name} {number(value, 2)}" for name, value in scores.items())
+    """Return scores in a few characters each.
+
+    >>> _scores({"ticket_closed": 1.0, "customer_told": 2 / 3, "reason_recorded": None})
+    'ticket_closed 1, customer_told 0.67, reason_recorded -'
+    """
+    return ", ".join(f"{name} {_short(value)}" for name, value in scores.items())
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
