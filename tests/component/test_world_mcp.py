@@ -54,7 +54,7 @@ async def test_the_tools_are_the_same_by_mcp(tmp_path: Path) -> None:
     assert text_of(unknown)[1].startswith("UnknownTool: no tool is named 'nothing'.")
     assert text_of(too_deep) == (
         True,
-        "InvalidArguments: the arguments are nested more than 64 levels deep.",
+        "InvalidArguments: the arguments are refused: it is nested more than 64 levels deep.",
     )
     assert calls == 4
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -213,6 +214,48 @@ async def test_every_error_has_the_one_shape(tmp_path: Path) -> None:
     assert [set(each.json()["error"]) for each in answers.values()] == [
         {"type", "message", "details"}
     ] * len(answers)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"reason": "\\ud800"}',
+        b'{"finalAnswer": "\\ud800"}',
+        b'{"log": "\\udfff"}',
+        b'{"exitCode": true}',
+        b'{"exitCode": 1e400}',
+        b'{"exitCode": 2147483648}',
+        b'{"exitCode": "1"}',
+        b'{"reason": null}',
+        b'{"finalAnswer": ["x"]}',
+        b'{"other": 1}',
+        b"[]",
+    ],
+)
+async def test_a_report_that_could_not_be_sealed_is_refused(tmp_path: Path, body: bytes) -> None:
+    async with a_session(tmp_path) as (_, client):
+        answer = await client.post("/v1/close", content=body)
+        state = (await client.get("/v1/session")).json()["state"]
+
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "InvalidArguments")
+    assert state == "open"
+
+
+async def test_no_bytes_make_the_server_stumble(tmp_path: Path) -> None:
+    dice = random.Random(7)  # noqa: S311 - repeatable
+    pieces = [
+        b"{", b"}", b"[", b"]", b'"id"', b":", b",", b'"T-7"', b"null", b"1e999", b"-0", b"NaN",
+        b'"\\ud800"', b'"\\u0000"', b"\xff", b"\x00", b'"status"', b'"open"', b"9" * 30, b'"' + b"a" * 999,
+    ]  # fmt: skip
+    allowed = {(200, None), (400, "InvalidArguments"), (422, "ConstraintError")}
+    async with a_session(tmp_path) as (_, client):
+        for _ in range(400):
+            body = b"".join(dice.choices(pieces, k=dice.randrange(9)))
+            body = body if dice.random() < 0.5 else b'{"id":' + body + b"}"
+            answer = await client.post("/v1/tools/add", content=body)
+
+            error = answer.json().get("error")
+            assert (answer.status_code, error and error["type"]) in allowed, body
 
 
 async def test_invalid_arguments_name_every_path(tmp_path: Path) -> None:

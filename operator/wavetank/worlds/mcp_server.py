@@ -10,8 +10,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.types import Receive, Scope, Send
 
-from wavetank.worlds.depth import DEPTH, is_too_deep
-from wavetank.worlds.session import CallError, ErrorKind, Outcome, Session
+from wavetank.worlds.limits import refusal
+from wavetank.worlds.session import CallError, ErrorKind, Session
 
 
 class McpServer:
@@ -75,11 +75,12 @@ class McpServer:
         self, _: ServerRequestContext[Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         arguments = params.arguments or {}
-        if is_too_deep(arguments):
-            text = f"the arguments are nested more than {DEPTH} levels deep."
-            outcome: Outcome = CallError(ErrorKind.INVALID_ARGUMENTS, text)
-        else:
+        wrong = refusal(arguments)
+        if wrong is None:
             outcome = await self._session.call(params.name, arguments)
+        else:
+            text = f"the arguments are refused: {wrong}"
+            outcome = CallError(ErrorKind.INVALID_ARGUMENTS, text)
         if isinstance(outcome, CallError):
             text = f"{outcome.kind}: {outcome.message}"
         else:

@@ -1,22 +1,23 @@
 """The HTTP face of a session: the table of calls in ``docs``; every error has one shape."""
 
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import cast
+from typing import Annotated, cast
 
+import pydantic
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from wavetank.api.wire import WorldMessage
+from wavetank.api.wire import Part, WorldMessage
 from wavetank.bundles.world import JsonValue
 from wavetank.bundles.world.files import parse_json
-from wavetank.worlds.depth import DEPTH, is_too_deep
 from wavetank.worlds.keeper import Keeper, Report
+from wavetank.worlds.limits import refusal
 from wavetank.worlds.mcp_face import McpFace
+from wavetank.worlds.schemas import problems
 from wavetank.worlds.session import CallError, ErrorKind, Session, wire_time
 
 _BODY_BYTES = 1024 * 1024
@@ -35,7 +36,17 @@ _STATUS: Mapping[ErrorKind, int] = {
     ErrorKind.INTERNAL_ERROR: 500,
     ErrorKind.TOO_MANY_CALLS: 429,
 }
-_REPORT_KEYS = ("reason", "finalAnswer", "exitCode", "log")
+
+
+class CloseBody(Part):
+    """What ``POST /v1/close`` takes. Any agent can send it, so nothing is converted."""
+
+    model_config = pydantic.ConfigDict(strict=True)
+
+    reason: str = "completed"
+    final_answer: str | None = None
+    exit_code: Annotated[int, pydantic.Field(ge=-(2**31), lt=2**31)] | None = None
+    log: str = ""
 
 
 class RefusedError(Exception):
@@ -195,29 +206,16 @@ async def _object(request: Request, limit: int) -> Mapping[str, JsonValue]:
         ) from error
     if not isinstance(value, dict):
         raise RefusedError(400, ErrorKind.INVALID_ARGUMENTS, "the body must be a JSON object.")
-    if is_too_deep(value):
-        text = f"the body is nested more than {DEPTH} levels deep."
-        raise RefusedError(400, ErrorKind.INVALID_ARGUMENTS, text)
+    if wrong := refusal(value):
+        raise RefusedError(400, ErrorKind.INVALID_ARGUMENTS, f"the body is refused: {wrong}")
     return value
 
 
 def _report(body: Mapping[str, JsonValue]) -> Report:
-    unknown = [key for key in body if key not in _REPORT_KEYS]
-    reason = body.get("reason", "completed")
-    answer, code, log = body.get("finalAnswer"), body.get("exitCode"), body.get("log", "")
-    good = (
-        isinstance(reason, str)
-        and isinstance(answer, str | None)
-        and isinstance(code, int | None)
-        and isinstance(log, str)
-    )
-    if unknown or not good:
-        raise RefusedError(
-            400,
-            ErrorKind.INVALID_ARGUMENTS,
-            "give reason and log as strings, finalAnswer as a string or null, exitCode as a number "
-            f"or null, and nothing else; not {json.dumps(unknown)}.",
-        )
-    return Report(
-        cast("str", reason), cast("str | None", answer), cast("int | None", code), cast("str", log)
-    )
+    try:
+        told = CloseBody.model_validate(body)
+    except pydantic.ValidationError as error:
+        found = problems(error)
+        text = "; ".join(f"{each['path']}: {each['message']}" for each in found)
+        raise RefusedError(400, ErrorKind.INVALID_ARGUMENTS, text) from error
+    return Report(told.reason, told.final_answer, told.exit_code, told.log)
