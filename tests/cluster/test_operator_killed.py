@@ -10,6 +10,7 @@ import pytest
 from wavetank.api.run import Run
 from wavetank.kube.client import Client
 from wavetank.testing import tally
+from wavetank.testing.cluster import until
 from wavetank.testing.following import Witness, apply, ledger_of_run, over, run_of
 from wavetank.testing.own_operator import OperatorProcess, own_operator
 
@@ -56,16 +57,30 @@ async def test_a_run_whose_operator_is_killed_twelve_times_ends_like_an_undistur
 async def _kill_again_and_again(
     operator: OperatorProcess, client: Client, namespace: str, chance: random.Random
 ) -> list[int]:
-    """Start and kill the operator; return how many rollouts were recorded at each kill."""
+    """Start and kill the operator all along the Run; return how much was recorded at each kill."""
     recorded = []
-    for _ in range(KILLS):
+    # The last few rollouts are recorded together: a kill must come before that.
+    for least in sorted(chance.choices(range(ROLLOUTS - 5), k=KILLS)):
         operator.start()
-        await asyncio.sleep(chance.uniform(1.0, 5.0))
+        await _until_recorded(client, namespace, least)
+        await asyncio.sleep(chance.uniform(0.0, 2.0))
         assert not operator.has_ended()
         operator.kill()
-        run = await run_of(client, namespace, "killed")
-        recorded.append(len((await ledger_of_run(client, run)).records))
+        recorded.append(await _recorded(client, namespace))
     return recorded
+
+
+async def _until_recorded(client: Client, namespace: str, least: int) -> None:
+    async def look() -> bool:
+        await asyncio.sleep(0.2)
+        return await _recorded(client, namespace) >= least
+
+    await until(look, 120)
+
+
+async def _recorded(client: Client, namespace: str) -> int:
+    run = await run_of(client, namespace, "killed")
+    return len((await ledger_of_run(client, run)).records)
 
 
 async def _facts(client: Client, run: Run) -> list[tuple[object, ...]]:
