@@ -13,14 +13,22 @@ from wavetank.controller.worlds import WorldReconciler
 
 
 def make_reconcilers(shell: Shell) -> Mapping[str, Reconciler]:
-    """Return the reconcilers by kind; the first look of any of them opens the storage."""
+    """Return the reconcilers by kind; the storage is opened by a look of its own, or the first.
+
+    Its own, since the store waits for the public key also where there is nothing to look at yet.
+    """
     opening = _Opening(shell)
+
+    async def open_early(_: Key) -> float | None:
+        await opening.reconcilers()
+        return None
 
     async def look(key: Key) -> float | None:
         reconciler = (await opening.reconcilers())[key.kind]
         return await reconciler(key)
 
-    return {"World": look, "Benchmark": look, "Run": look}
+    shell.enqueue(Key("Storage", shell.settings.namespace, shell.settings.store_service), 0.0)
+    return {"Storage": open_early, "World": look, "Benchmark": look, "Run": look}
 
 
 class _Opening:
