@@ -178,6 +178,19 @@ async def test_an_agent_that_ignores_sigterm_is_killed_after_the_deadline(
     assert 6 < seconds < 20
 
 
+async def test_the_agent_starts_with_no_signal_blocked_or_ignored(
+    store: RunningStore, started: list[RunningWorld], tmp_path: Path
+) -> None:
+    world = await a_world(store, started, tmp_path)
+
+    done = wrapped(world, ["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"])
+
+    _, blocked, _, ignored = done.stdout.split()
+    # 32 and 33 are the C library's own.
+    ours = (1 << 31) - 1
+    assert (int(blocked, 16) & ours, int(ignored, 16) & ours) == (0, 0)
+
+
 async def test_what_an_agent_started_ends_with_it(
     store: RunningStore, started: list[RunningWorld], tmp_path: Path
 ) -> None:

@@ -78,6 +78,30 @@ def test_nothing_is_silently_converted(tmp_path: Path, kind: str, value: JsonVal
         toolset.tools["act"].arguments.validated({"x": value})
 
 
+def test_models_within_arguments_are_strict_too(tmp_path: Path) -> None:
+    code = (
+        "import pydantic\n"
+        "class Change(pydantic.BaseModel):\n    n: int\n"
+        "@tool\ndef act(world: World, change: Change) -> None:\n    ...\n"
+    )
+    arguments = loaded(tmp_path, code).tools["act"].arguments
+
+    assert arguments.validated({"change": {"n": 3}})
+    with pytest.raises(ValueError, match=r"change\.n"):
+        arguments.validated({"change": {"n": "3"}})
+
+
+def test_annotations_may_be_postponed(tmp_path: Path) -> None:
+    code = "from __future__ import annotations\n" + HEAD
+    code += "@tool\ndef act(world: World, n: Literal[1, 2]) -> None: ...\n"
+    files = {**DESK, "tools/handlers.py": code}
+
+    toolset = load(read(write_bundle(tmp_path, files), {}))
+
+    assert told(toolset) == []
+    assert list(toolset.tools) == ["act"]
+
+
 def test_a_default_is_left_to_the_function(tmp_path: Path) -> None:
     toolset = loaded(tmp_path, "@tool\ndef act(world: World, x: int = 3) -> None:\n    ...\n")
 

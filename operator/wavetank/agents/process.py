@@ -75,6 +75,8 @@ class Agent:
                 ],
                 setpgroup=0,
                 setsigmask=(),
+                # Python ignores these two, and what is ignored stays so in a new program.
+                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
             )
         finally:
             self.output.start()

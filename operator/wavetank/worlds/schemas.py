@@ -44,7 +44,7 @@ class Arguments:
         Raises:
             pydantic.ValidationError: With every fault; nothing is silently converted.
         """
-        return self._adapter.validate_json(json.dumps(arguments))
+        return self._adapter.validate_json(json.dumps(arguments), strict=True)
 
 
 def problems(error: pydantic.ValidationError) -> list[dict[str, str]]:
