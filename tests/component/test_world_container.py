@@ -161,6 +161,36 @@ async def test_a_world_that_is_told_to_stop_seals_as_interrupted(
     ]
 
 
+async def test_a_tool_that_never_returns_keeps_no_world_from_its_seal(
+    store: RunningStore, started: list[RunningWorld], tmp_path: Path
+) -> None:
+    mark = tmp_path / "hanging"
+    hangs = (
+        "import time\nfrom pathlib import Path\nfrom wavetank.worlds import World, tool\n\n\n@tool\n"
+        "def hang(world: World) -> None:\n"
+        "    world.update('crm_tickets', {}, {'status': 'closed'})\n"
+        f"    Path({str(mark)!r}).touch()\n"
+        "    while True:\n        time.sleep(0.1)\n"
+    )
+    world = await a_world(store, started, tmp_path, {"tools/handlers.py": hangs})
+    async with httpx.AsyncClient(base_url=world.url, timeout=60) as client:
+        await client.post("/v1/start")
+        hanging = asyncio.create_task(client.post("/v1/tools/hang", json={}))
+        await asyncio.to_thread(wait_until, mark.exists)
+        code = await asyncio.to_thread(world.stop)
+        answer = await hanging
+
+    seal = (world.message or WorldMessage()).seal
+    assert seal is not None
+    assert (code, seal.end) == (0, SessionEnd.INTERRUPTED)
+    assert answer.json()["error"]["type"] == "SessionClosed"
+    folder = await unpacked(store, tmp_path)
+    assert rows(folder / "worlds/main.sqlite", "SELECT status FROM crm_tickets") == [
+        ("open",),
+        ("pending",),
+    ]
+
+
 async def test_a_world_told_to_stop_after_its_seal_leaves_the_seal_as_it_is(
     store: RunningStore, started: list[RunningWorld], tmp_path: Path
 ) -> None:
