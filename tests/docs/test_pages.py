@@ -25,10 +25,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 
 from wavetank.api import kinds
+from wavetank.cli.main import root
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -132,6 +134,28 @@ def test_commands_exist(block: Block):
             assert all(re.search(rf"^{name}:", makefile, re.MULTILINE) for name in words[1:]), words
         if words[0].startswith("python") and words[1] != "-m":
             assert (ROOT / words[1]).exists(), words
+        if Path(words[0]).name == "wavetank":
+            assert_is_understood(words)
+
+
+def assert_is_understood(words: list[str]) -> None:
+    """Fail unless the command line has this command, with these options and arguments."""
+    end = next((place for place, word in enumerate(words) if word in ("|", ">", "&&")), len(words))
+    command: click.Command | None = root
+    rest = words[1:end]
+    context, name = click.Context(root, info_name="wavetank"), "wavetank"
+    while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+        name = rest.pop(0)
+        command = command.get_command(context, name)
+        assert command is not None, words
+    try:
+        command.make_context(name, rest, parent=context)
+    except click.exceptions.Exit:
+        pass  # --help, --version
+    except click.BadParameter as error:
+        # Readers have other folders than the ones that pages name.
+        if "does not exist" not in error.message:
+            raise
 
 
 def commands(block: Block) -> Iterator[list[str]]:

@@ -47,12 +47,14 @@ class Attempt:
 @click.argument("run_name", metavar="RUN")
 @click.argument("task")
 @click.argument("rollout", type=click.IntRange(min=0))
-@click.option("--attempt", type=click.IntRange(min=1), help="Default: the recorded one.")
+@click.option(
+    "--attempt", type=click.IntRange(min=1), help="Which attempt. Default: the recorded one."
+)
 @click.option(
     "-o", "--output", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
     help="Folder to write it to.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Record and trajectory, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print record and trajectory as JSON.")
 @target_options
 def evidence(
     target: Target, output: Path | None, as_json: bool, attempt: int | None, **asked: Any

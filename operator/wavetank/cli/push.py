@@ -17,9 +17,11 @@ from wavetank.core.errors import Finding, Severity, SpecError
 
 @click.command(epilog="Example:  wavetank benchmarks push ./crm-bench -n bench")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--name", help="Of World and Benchmark. Default: [world] name.")
-@click.option("--kind", type=click.Choice(["world"]), help="What the folder must be.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--name", help="Name of World and Benchmark. Default: [world] name of the folder.")
+@click.option(
+    "--kind", type=click.Choice(["world"]), help="Refuse the folder if it holds another kind."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @target_options
 def push(target: Target, folder: Path, name: str | None, kind: str | None, as_json: bool) -> None:
     """Bring the bundle in FOLDER, and the worlds it is linked to, to the cluster.

@@ -9,17 +9,34 @@ from wavetank.cli.render import Document
 from wavetank.cli.target import Place, Target, carry_out, connected, target_options
 from wavetank.kube.objects import BENCHMARKS
 
-_TASK = ("run", "agent", "id", "category", "difficulty", "mean", "passRate", "samples", "unscored")
-_ROLLOUT = ("run", "agent", "task", "rollout", "reward", "cause", "agentCause", "message",
+TASK_COLUMNS = (
+    "run",
+    "agent",
+    "id",
+    "category",
+    "difficulty",
+    "mean",
+    "passRate",
+    "samples",
+    "unscored",
+)
+ROLLOUT_COLUMNS = ("run", "agent", "task", "rollout", "reward", "cause", "agentCause", "message",
             "attempts", "attempt", "ordinal", "seconds", "usage", "evidence")  # fmt: skip
 """Columns that a CSV always has; a column for each verifier follows."""
 
 
 @click.command(epilog="Example:  wavetank benchmarks results crm -n bench --runs")
 @click.argument("name")
-@click.option("--runs", "with_rollouts", is_flag=True, help="Also a row for each rollout.")
-@click.option("--json", "as_json", is_flag=True, help="For programs: numbers, undefined is null.")
-@click.option("--csv", "as_csv", is_flag=True, help="A row for each task; with --runs, rollout.")
+@click.option("--runs", "with_rollouts", is_flag=True, help="Show each rollout too.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: numbers are numbers, undefined is null."
+)
+@click.option(
+    "--csv",
+    "as_csv",
+    is_flag=True,
+    help="Print a row for each task; with --runs, for each rollout.",
+)
 @target_options
 def results(target: Target, name: str, with_rollouts: bool, as_json: bool, as_csv: bool) -> None:
     """Show the results of all Runs of benchmark NAME, or of the one Run of that name.
@@ -42,7 +59,7 @@ async def _results(target: Target, name: str, form: str, *, with_rollouts: bool)
         benchmark = runs[0].spec.benchmark_ref.name if runs else name
         render.print_json({"benchmark": benchmark, "runs": rows})
     elif form == "csv":
-        columns = _ROLLOUT if with_rollouts else _TASK
+        columns = ROLLOUT_COLUMNS if with_rollouts else TASK_COLUMNS
         render.print_csv(columns, csv_rows(rows, "rollouts" if with_rollouts else "tasks"))
     elif not rows:
         start = f"wavetank benchmarks run {name} -n {place.namespace} --agent oracle"

@@ -35,17 +35,17 @@ _WHAT_IS_RIGHT = {
 @click.option("--agent", required=True, help="oracle, nop or scripted:<name>.")
 @click.option(
     "--task", "tasks", metavar="GLOB", multiple=True,
-    help="Only tasks that match; may be given again.",
+    help="Only tasks that match; may be repeated.",
 )  # fmt: skip
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks.")
 @click.option(
     "--parallelism", type=click.IntRange(1, 1000), default=10, show_default=True,
     help="Rollouts at a time.",
 )  # fmt: skip
-@click.option("--allow-faults", is_flag=True, help="Although the benchmark's check found faults.")
-@click.option("--name", help="Of the Run. Default: made from benchmark and agent.")
-@click.option("--wait", is_flag=True, help="Follow it to its end and show the results.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--allow-faults", is_flag=True, help="Run it although its check found faults.")
+@click.option("--name", help="Name of the Run. Default: from benchmark and agent.")
+@click.option("--wait", is_flag=True, help="Follow the Run to its end and show the results.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @target_options
 def run(
     target: Target, benchmark: str, name: str | None, wait: bool, as_json: bool, **asked: Any

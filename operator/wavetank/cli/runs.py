@@ -13,7 +13,7 @@ from wavetank.kube.objects import RUNS
 
 @click.command("list", epilog="Example:  wavetank runs list -n bench")
 @click.option("--benchmark", metavar="NAME", help="Only the Runs of this benchmark.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @target_options
 def list_runs(target: Target, benchmark: str | None, as_json: bool) -> None:
     """List the Runs of a namespace with how far they are and what came out."""
@@ -26,7 +26,7 @@ async def _list(target: Target, benchmark: str | None, *, as_json: bool) -> int:
         if not runs:
             await reading.require_namespace(place)
     if as_json:
-        render.print_json([_row(run) for run in runs])
+        render.print_json([row_of(run) for run in runs])
     elif not runs:
         of = "" if benchmark is None else f" of benchmark {benchmark}"
         click.echo(f"There are no Runs{of} in {place.namespace}.")
@@ -35,7 +35,8 @@ async def _list(target: Target, benchmark: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _row(run: Run) -> dict[str, object]:
+def row_of(run: Run) -> dict[str, object]:
+    """Return a Run as a program reads it."""
     status, counts = run.status, run.status.rollouts
     mean = status.reward.mean if status.reward else None
     return {
@@ -55,7 +56,7 @@ def _row(run: Run) -> dict[str, object]:
 
 @click.command(epilog="Example:  wavetank runs watch crm-oracle -n bench")
 @click.argument("names", metavar="[RUN]...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="One document a line, for each change.")
+@click.option("--json", "as_json", is_flag=True, help="Print each change as a line of JSON.")
 @target_options
 def watch(target: Target, names: tuple[str, ...], as_json: bool) -> None:
     """Follow Runs until each is over: those named, or all that the namespace has now.
@@ -93,7 +94,7 @@ class _Changes:
 
     def tell(self, runs: Sequence[Run]) -> None:
         for run in runs:
-            line = json.dumps(_row(run), ensure_ascii=False)
+            line = json.dumps(row_of(run), ensure_ascii=False)
             if self._given.get(run.metadata.name) != line:
                 self._given[run.metadata.name] = line
                 click.echo(line)

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from wavetank.cli.target import Place
-from wavetank.core.errors import ClusterError
-from wavetank.kube.errors import NotFound
+from wavetank.core.errors import ClusterError, Finding, Severity, SpecError
+from wavetank.kube.errors import Forbidden, NotFound
 from wavetank.kube.proxy import ServiceProxy
 
 
@@ -21,13 +21,17 @@ class Store:
 
     @contextmanager
     def reached(self) -> Iterator[None]:
-        """Turn a Service that is not there into words about the store."""
+        """Turn what the API server says about the Service into words about the store."""
         try:
             yield
         except NotFound as error:
             raise ClusterError(
                 f"there is no Service {self.where}: Wavetank was removed, or installed elsewhere."
             ) from error
+        except Forbidden as error:
+            namespace = self.where.partition("/")[0]
+            words = f"you may not reach it. Ask for Role wavetank-store-access in {namespace}."
+            raise SpecError([Finding(Severity.FAULT, f"store {self.where}", words)]) from error
 
 
 def store_at(place: Place, where: str, token: str) -> Store:

@@ -45,13 +45,17 @@ class Place:
 def target_options(command: Callable[..., T]) -> Callable[..., T]:
     """Add the options that name a cluster, and pass what they say as ``target``."""
 
-    @click.option("-n", "--namespace", metavar="NAME", help="Default: the context's own.")
-    @click.option("--context", metavar="NAME", help="Of the kubeconfig. Default: the current one.")
+    @click.option(
+        "-n", "--namespace", metavar="NAME", help="Namespace. Default: the context's own."
+    )
+    @click.option(
+        "--context", metavar="NAME", help="Context of the kubeconfig. Default: the current one."
+    )
     @click.option(
         "--kubeconfig",
         metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="Default: KUBECONFIG, else ~/.kube/config.",
+        help="Which cluster. Default: KUBECONFIG, else ~/.kube/config.",
     )
     @wraps(command)
     def wrapped(
