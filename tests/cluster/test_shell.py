@@ -22,7 +22,7 @@ from wavetank.kube.objects import (
     owner_reference,
     uid_of,
 )
-from wavetank.testing.cluster import kubeconfig_of_a_service_account
+from wavetank.testing.cluster import kubeconfig_of_a_service_account, until
 from wavetank.testing.network import Road, road_to
 from wavetank.testing.objects import a_world
 from wavetank.testing.operator_process import NEEDED, OperatorProcess
@@ -60,14 +60,17 @@ async def account(client: Client, kubeconfig: Path, namespace: str, tmp_path: Pa
 
 
 @asynccontextmanager
-async def running(kubeconfig: Path, namespace: str) -> AsyncIterator[OperatorProcess]:
+async def running(
+    kubeconfig: Path, namespace: str, resync_seconds: int = 100_000
+) -> AsyncIterator[OperatorProcess]:
     """The shell, serving one namespace."""
     operator = await OperatorProcess.start(
         {
             **NEEDED,
             "WAVETANK_KUBECONFIG": str(kubeconfig),
             "WAVETANK_WATCH_NAMESPACE": namespace,
-            "WAVETANK_RESYNC_SECONDS": "100000",
+            "WAVETANK_RESYNC_SECONDS": str(resync_seconds),
+            "WAVETANK_SILENCE_SECONDS": "80",
         },
         [Path(__file__).with_name("shell_driver.py")],
     )
@@ -273,3 +276,23 @@ async def test_watches_that_went_silent_are_found_and_begun_anew(
         await operator.said("pods: the watch was cut", seconds=120)
         assert (await operator.http("/healthz")).status_code == 200
     await client.delete(WORLDS, namespace, "silent", uid=uid_of(world))
+
+
+@pytest.mark.prove
+async def test_it_is_unhealthy_while_its_watches_hear_nothing_for_too_long(
+    account: Path, namespace: str, road: Road
+) -> None:
+    async with running(account, namespace, resync_seconds=20) as operator:
+
+        async def is_unhealthy() -> str | None:
+            answer = await operator.http("/healthz")
+            return answer.text if answer.status_code == 503 else None
+
+        async def is_healthy() -> bool:
+            return await is_unhealthy() is None
+
+        road.close()
+        complaints = await until(is_unhealthy, seconds=200)
+        assert re.search(r"the watch of (pods|jobs) heard nothing for \d+ s", complaints)
+        road.open()
+        await until(is_healthy, seconds=60)

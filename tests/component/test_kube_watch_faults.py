@@ -11,7 +11,7 @@ from aiohttp import web
 
 from wavetank.kube.client import Client, open_client
 from wavetank.kube.connection import Kubeconfig
-from wavetank.kube.objects import PODS, Manifest, ObjectName
+from wavetank.kube.objects import PODS, RUNS, Manifest, ObjectName, owner_reference
 from wavetank.kube.rate import Backoff
 from wavetank.kube.transport import ClientSettings
 from wavetank.kube.watch import Change, Watch, WatchSettings
@@ -193,6 +193,33 @@ async def test_what_happened_behind_a_forgotten_moment_is_told_after_a_new_list(
         assert versions_asked(server)[3] == "50"
 
 
+async def test_objects_are_found_by_the_owner_that_they_have_now(
+    server: ScriptedApiServer, client: Client
+) -> None:
+    def owned(name: str, version: int, uid: str) -> Manifest:
+        pod = a_pod(name, version)
+        pod["metadata"]["ownerReferences"] = [owner_reference(RUNS, "crm", uid)]
+        return pod
+
+    seen = Seen()
+    changes = [
+        event("MODIFIED", owned("moves", 6, "two")),
+        event("DELETED", owned("goes", 7, "one")),
+        event("ADDED", owned("a", 8, "one")),
+    ]
+    server.will(
+        a_list(5, owned("stays", 1, "one"), owned("goes", 2, "one"), owned("moves", 3, "one")),
+        streams(changes, then="freeze"),
+    )
+
+    async with watching(client, seen) as watch:
+        await until(lambda: len(seen.changes) == 6)
+
+        assert [p["metadata"]["name"] for p in watch.owned_by("one")] == ["a", "stays"]
+        assert [p["metadata"]["name"] for p in watch.owned_by("two")] == ["moves"]
+        assert watch.owned_by("three") == []
+
+
 async def test_it_goes_on_after_refusals_of_every_kind(
     server: ScriptedApiServer, client: Client
 ) -> None:
@@ -254,3 +281,33 @@ async def test_streams_that_end_at_once_are_opened_ever_more_slowly(
 
     # Unhindered it would be hundreds; QUICK's longest wait allows about 20.
     assert len(server.asked) < 40
+
+
+def owned(item: Manifest, uid: str) -> Manifest:
+    owner = {"apiVersion": "v1", "kind": "Run", "name": "r", "uid": uid, "controller": True}
+    return {**item, "metadata": {**item["metadata"], "ownerReferences": [owner]}}
+
+
+async def test_what_an_object_controls_is_found_without_looking_at_all_others(
+    server: ScriptedApiServer, client: Client
+) -> None:
+    server.will(
+        a_list(1, owned(a_pod("b", 1), "one"), owned(a_pod("a", 1), "one"), a_pod("free", 1)),
+        streams(
+            [
+                event("ADDED", owned(a_pod("c", 2), "two")),
+                event("MODIFIED", owned(a_pod("a", 3), "one")),
+                event("MODIFIED", owned(a_pod("free", 4), "two")),
+                event("DELETED", owned(a_pod("b", 5), "one")),
+                event("DELETED", owned(a_pod("c", 6), "two")),
+                event("MODIFIED", a_pod("free", 7)),
+            ],
+            then="freeze",
+        ),
+    )
+    seen = Seen()
+    async with watching(client, seen) as watch:
+        await until(lambda: len(seen.changes) == 9)
+
+        assert watch.owned_by("one") == [owned(a_pod("a", 3), "one")]
+        assert watch.owned_by("two") == watch.owned_by("nobody") == []

@@ -3,8 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wavetank.controller.queue import Key, QueueSettings, Result, WorkQueue
 from wavetank.core.errors import BugError, ClusterError
@@ -311,3 +314,78 @@ def test_a_key_that_nobody_asks_for_is_forgotten() -> None:
         assert not queue._entries
 
     drive(Bench(), script)
+
+
+@dataclass
+class Plan:
+    """A made-up stretch of events and looks."""
+
+    adds: list[tuple[float, int, float]]
+    """Pause before, which key, wished delay."""
+    looks: list[tuple[float, str]]
+    """How long each look takes, and how it ends."""
+
+
+PLANS = st.builds(
+    Plan,
+    adds=st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 0.1, 0.3, 0.7, 2.0, 20.0]),
+            st.integers(0, 3),
+            st.sampled_from([0.0, 0.0, 0.2, 5.0]),
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    looks=st.lists(
+        st.tuples(
+            st.sampled_from([0.0, 0.05, 0.6, 3.0]),
+            st.sampled_from(["none", "again", "away", "bug"]),
+        ),
+        max_size=40,
+    ),
+)
+
+
+@given(plan=PLANS)
+def test_whatever_happens_every_wish_is_met_and_no_key_is_looked_at_twice_at_once(
+    plan: Plan,
+) -> None:
+    keys = [Key("Run", "bench", str(number)) for number in range(4)]
+    spans: dict[Key, list[tuple[float, float]]] = {key: [] for key in keys}
+    added: dict[Key, float] = {}
+    script = list(plan.looks)
+
+    async def reconcile(key: Key) -> float | None:
+        begun = now()
+        seconds, end = script.pop() if script else (0.0, "none")
+        await asyncio.sleep(seconds)
+        spans[key].append((begun, now()))
+        if end == "away":
+            raise ClusterError("away")
+        if end == "bug":
+            raise ValueError("bug")
+        return 4.0 if end == "again" else None
+
+    async def main() -> None:
+        settings = QueueSettings(workers=2, min_interval_seconds=0.5)
+        queue = WorkQueue(reconcile, Bench(), settings)
+        running = asyncio.create_task(queue.run())
+        for pause, number, delay in plan.adds:
+            await asyncio.sleep(pause)
+            queue.add_after(keys[number], delay)
+            added[keys[number]] = now()
+        await asyncio.sleep(10_000)
+        assert queue.depth == 0
+        assert not queue._entries
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    run_in_virtual_time(main())
+
+    for key, moment in added.items():
+        assert spans[key][-1][0] >= moment
+    for looks in spans.values():
+        for (begun, ended), (next_begun, _) in pairwise(looks):
+            assert next_begun >= ended
+            assert next_begun >= begun + 0.5 - 1e-9

@@ -233,16 +233,20 @@ class _Operator:
     def _complaints(self) -> Sequence[str]:
         if self._missing:
             return []  # a restart does not bring CRDs or the API server
-        longest = self._settings.silence_seconds
         complaints = [
             f"the watch of {resource} heard nothing for {age:.0f} s"
             for resource, age in self._ages().items()
-            if age > longest
+            if age > self._silence_allowed(resource)
         ]
         look = self._queue.longest_look()
         if look > _STUCK_SECONDS:
             complaints.append(f"a look has been running for {look:.0f} s")
         return [*complaints, *self._resync.complaints()]
+
+    def _silence_allowed(self, resource: str) -> float:
+        # Of kopf's watches only events are heard, not bookmarks: in quiet times, the resync's lists.
+        is_own = any(kind.plural == resource for kind in OWN_KINDS)
+        return self._settings.silence_seconds + (self._settings.resync_seconds if is_own else 0)
 
     def _heed_signals(self) -> None:
         loop = asyncio.get_running_loop()

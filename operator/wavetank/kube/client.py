@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import aiohttp
 
 from wavetank.kube.connection import Connection, Kubeconfig, connect
-from wavetank.kube.errors import Conflict, Expired, NotFound
+from wavetank.kube.errors import Conflict, Expired, NotFound, Request
 from wavetank.kube.objects import Manifest, Resource
 from wavetank.kube.transport import Call, ClientSettings, Observer, Transport, answered, drop
 
@@ -247,7 +247,7 @@ class Client:
         *,
         silence_seconds: float,
     ) -> AsyncGenerator[bytes]:
-        """Give the lines of one watch until it ends; used by :mod:`wavetank.kube.watch`.
+        """Open a watch and return its lines until it ends; for :mod:`wavetank.kube.watch`.
 
         Args:
             resource: Which kind.
@@ -258,13 +258,7 @@ class Client:
         asked = {**query, "watch": "true", "allowWatchBookmarks": "true"}
         call = Call("watch", resource, namespace, query=asked)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_seconds)
-        response = await self.transport.open(call, timeout)
-        try:
-            with answered(call.described):
-                async for line in response.content:
-                    yield line
-        finally:
-            drop(response)
+        return _lines_of(call.described, await self.transport.open(call, timeout))
 
     async def _all_parts(self, first: Call) -> Listing:
         items: list[Manifest] = []
@@ -282,6 +276,15 @@ class Client:
                 return Listing(items, str(metadata.get("resourceVersion", "")))
             query["continue"] = metadata["continue"]
             part = await self.transport.json(replace(first, query=dict(query)))
+
+
+async def _lines_of(request: Request, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
+    try:
+        with answered(request):
+            async for line in response.content:
+                yield line
+    finally:
+        drop(response)
 
 
 @asynccontextmanager

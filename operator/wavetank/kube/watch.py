@@ -9,7 +9,7 @@ to learn whether it still hears anything.
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -19,7 +19,15 @@ from types import MappingProxyType
 from wavetank.core.errors import ClusterError, WavetankError
 from wavetank.kube.client import Client
 from wavetank.kube.errors import Expired, Failure, Invalid, Request, error_for
-from wavetank.kube.objects import Manifest, ObjectName, Resource, name_of, trimmed, version_of
+from wavetank.kube.objects import (
+    Manifest,
+    ObjectName,
+    Resource,
+    controller_of,
+    name_of,
+    trimmed,
+    version_of,
+)
 from wavetank.kube.rate import Backoff
 
 _log = logging.getLogger(__name__)
@@ -74,28 +82,38 @@ class Watch:
         self._selector = label_selector
         self._settings = settings or WatchSettings()
         self._objects: dict[ObjectName, Manifest] = {}
+        self._by_owner: dict[str, dict[ObjectName, Manifest]] = {}
         self._version: str | None = None
         self._heard = asyncio.get_running_loop().time()
+        self._news = 0
+        """Lists, changes and bookmarks so far: a stream that brought some has not failed in a row."""
 
     @property
     def objects(self) -> Mapping[ObjectName, Manifest]:
         """Return the copy: a live view, trimmed objects, not to be changed."""
         return MappingProxyType(self._objects)
 
+    def owned_by(self, uid: str) -> Sequence[Manifest]:
+        """Return the objects of the copy that the object with this UID controls, by name.
+
+        Takes as long as there are such objects, however many others there are.
+        """
+        return [item for _, item in sorted(self._by_owner.get(uid, {}).items())]
+
     def age(self) -> float:
-        """Return for how many seconds nothing was heard: no list, change or bookmark."""
+        """Return for how many seconds nothing was heard: no list, open stream, change, bookmark."""
         return asyncio.get_running_loop().time() - self._heard
 
     async def run(self) -> None:
         """List and watch until cancelled; no answer of the API server ends it."""
         failures = 0
         while True:
-            heard = self._heard
+            before = self._news
             problem = await self._once()
             if problem is None:
                 failures = 0
                 continue
-            failures = failures + 1 if heard == self._heard else 1
+            failures = failures + 1 if before == self._news else 1
             _log.warning("%s: the watch was cut: %s", self.resource.plural, problem)
             asked = getattr(problem, "retry_after_seconds", None) or 0.0
             await asyncio.sleep(asked + self._settings.backoff.delay(failures))
@@ -137,8 +155,13 @@ class Watch:
         query = {"resourceVersion": version, "timeoutSeconds": str(self._stream_seconds())}
         if self._selector:
             query["labelSelector"] = self._selector
-        silence = self._settings.silence_seconds
-        stream = self._client.watch(self.resource, self._namespace, query, silence_seconds=silence)
+        stream = await self._client.watch(
+            self.resource,
+            self._namespace,
+            query,
+            silence_seconds=self._settings.silence_seconds,
+        )
+        self._heard = asyncio.get_running_loop().time()
         async with aclosing(stream) as lines:
             async for line in lines:
                 if not line.endswith(b"\n"):
@@ -162,14 +185,22 @@ class Watch:
         self._version = version_of(item)
 
     def _take(self, change: Change, item: Manifest) -> None:
-        if change is Change.DELETED:
-            self._objects.pop(name_of(item), None)
-        else:
-            self._objects[name_of(item)] = item
+        name = name_of(item)
+        before = self._objects.pop(name, None)
+        if before is not None and (owner := controller_of(before)) is not None:
+            siblings = self._by_owner[owner.uid]
+            del siblings[name]
+            if not siblings:
+                del self._by_owner[owner.uid]
+        if change is not Change.DELETED:
+            self._objects[name] = item
+            if (owner := controller_of(item)) is not None:
+                self._by_owner.setdefault(owner.uid, {})[name] = item
         self._on_change(change, item)
 
     def _stream_seconds(self) -> int:
         return int(uniform(*self._settings.stream_seconds))  # noqa: S311 - spreads load
 
     def _heard_something(self) -> None:
+        self._news += 1
         self._heard = asyncio.get_running_loop().time()
