@@ -34,7 +34,13 @@ from wavetank.core.observed import (
 )
 
 RECORD_LIMIT = 4_000
-"""Bytes of one entry: 100 of them, with failed attempts, fit into a ConfigMap of 1 MiB."""
+"""Bytes of one record."""
+
+FIRST_FAILURE_LIMIT = 560
+FAILURE_LIMIT = 240
+"""Bytes of what failed, the first attempt or try and further ones. With a record, 19 failed attempts
+and 3 tries at grading for each of 100 rollouts, a shard stays below a ConfigMap's 1 MiB. The last
+failure's words are in the record too."""
 
 _KEY = re.compile(r"(\d+)(?:\.a(\d+)(?:\.g(\d+))?)?")
 
@@ -68,41 +74,57 @@ def encode(entry: Entry, task_ids: Sequence[str], now: float) -> str:
         failed = FailedAttempt(
             task=task, cause=entry.cause, message=entry.message[:500], failed_at=rfc3339(entry.at)
         )
-        return _json(failed)
-    return _json(FailedGradingEntry(task=task, cause=entry.cause, message=entry.message[:500]))
+        return _fitting(failed, entry.key.attempt)
+    grading = FailedGradingEntry(task=task, cause=entry.cause, message=entry.message[:500])
+    return _fitting(grading, entry.try_number)
+
+
+def _fitting(entry: FailedAttempt | FailedGradingEntry, number: int) -> str:
+    """Return what failed as JSON, its message cut until the whole fits."""
+    limit = FIRST_FAILURE_LIMIT if number == 1 else FAILURE_LIMIT
+    text = _json(entry)
+    while len(text.encode()) > limit and entry.message:
+        entry = entry.model_copy(update={"message": entry.message[: len(entry.message) * 3 // 4]})
+        text = _json(entry)
+    return text
 
 
 def _encode_record(record: Record, task: str, rollout: int, now: float) -> str:
     stages = record.stages
-    # Messages are for people: they are cut before anything that counts would be.
-    for longest in (300, 60, 0):
-        text = _json(
-            LedgerRecord(
-                task=task,
-                rollout=rollout,
-                attempt=record.key.attempt,
-                reward=record.reward,
-                cause=record.cause,
-                agent_cause=record.agent_cause,
-                scores=[
-                    Score(name=s.name, value=s.value, cause=s.cause, message=s.message[:longest])
-                    for s in record.scores
-                ],
-                seal=record.seal,
-                grader=record.grader,
-                durations=Durations(
-                    queue=stages.queue, start=stages.start, act=stages.act, grade=stages.grade
-                ),
-                recorded_at=rfc3339(now),
-                message=record.message[:500],
-            )
-        )
-        if len(text.encode()) <= RECORD_LIMIT:
-            return text
-    raise BugError(
-        f"the record of rollout {record.key.ordinal} (task {task}) has {len(text)} bytes without "
-        f"its messages; at most {RECORD_LIMIT} fit. Give the task fewer verifiers."
+    document = LedgerRecord(
+        task=task,
+        rollout=rollout,
+        attempt=record.key.attempt,
+        reward=record.reward,
+        cause=record.cause,
+        agent_cause=record.agent_cause,
+        scores=_scores(record, 300),
+        seal=record.seal,
+        grader=record.grader,
+        durations=Durations(
+            queue=stages.queue, start=stages.start, act=stages.act, grade=stages.grade
+        ),
+        recorded_at=rfc3339(now),
+        message=record.message[:500],
     )
+    # Messages are for people: they are cut before anything that counts would be.
+    for longest in (60, 0):
+        if len(_json(document).encode()) <= RECORD_LIMIT:
+            return _json(document)
+        document = document.model_copy(update={"scores": _scores(record, longest)})
+    if len(_json(document).encode()) <= RECORD_LIMIT:
+        return _json(document)
+    # The reward is the mean of all of them; a Run must not stop because a task has too many.
+    words = f"the scores of {len(record.scores)} verifiers do not fit into the ledger."
+    scoreless = {"scores": [], "message": f"{words} {record.message}"[:500]}
+    return _json(document.model_copy(update=scoreless))
+
+
+def _scores(record: Record, longest: int) -> list[Score]:
+    return [
+        Score(name=s.name, value=s.value, cause=s.cause, message=s.message[:longest])
+        for s in record.scores
+    ]
 
 
 def _json(document: Wire) -> str:

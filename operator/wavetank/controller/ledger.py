@@ -20,7 +20,7 @@ from wavetank.core.errors import ClusterError
 from wavetank.core.identity import ledger_name, shard_of
 from wavetank.core.observed import Ledger
 from wavetank.kube.client import Client
-from wavetank.kube.errors import AlreadyExists, Conflict
+from wavetank.kube.errors import AlreadyExists, Conflict, NotFound
 from wavetank.kube.objects import CONFIGMAPS, Manifest, controller_of, version_of
 from wavetank.manifests.objects import (
     LABEL_COMPONENT,
@@ -29,6 +29,9 @@ from wavetank.manifests.objects import (
     RunOwner,
     ledger_config_map,
 )
+
+GENERATION = 0
+"""Grading again, and running again what has no score, will raise it."""
 
 _TRIES = 5
 """Compare-and-swap rounds in one look; two operators at once need two."""
@@ -46,9 +49,9 @@ class RunLedger:
     def __init__(
         self, client: Client, run: RunOwner, generation: int, task_ids: Sequence[str]
     ) -> None:
+        self.generation = generation
         self._client = client
         self._run = run
-        self._generation = generation
         self._task_ids = task_ids
         self._shards: dict[int, _Shard] = {}
         self._view: Ledger | None = None
@@ -128,7 +131,7 @@ class RunLedger:
             data = {key_of(entry): encode(entry, self._task_ids, now) for entry in missing}
             try:
                 if known is None:
-                    body = ledger_config_map(self._run, self._generation, number, data)
+                    body = ledger_config_map(self._run, self.generation, number, data)
                     item = await self._client.create(CONFIGMAPS, self._run.namespace, body)
                 else:
                     item = await self._client.merge_patch(
@@ -138,22 +141,21 @@ class RunLedger:
                         {"data": data},
                         resource_version=known.version,
                     )
-            except (AlreadyExists, Conflict):
+            except (AlreadyExists, Conflict, NotFound):
                 await self._read(number)
                 continue
             self._take(item)
             return missing
-        raise ClusterError(f"ledger shard {self._name(number)} is changed by others all the time")
+        raise ClusterError(
+            f"ConfigMap {self._name(number)} is changed by others all the time, or its namespace is gone"
+        )
 
     async def _read(self, number: int) -> None:
         item = await self._client.find(CONFIGMAPS, self._run.namespace, self._name(number))
         if item is not None:
             self._take(item)
         elif number in self._shards:
-            raise LedgerDamaged(
-                f"ConfigMap {self._name(number)} of Run {self._run.name} was deleted. Restore it, or "
-                f"delete the Run and apply it again."
-            )
+            raise self._damage(self._name(number), "was deleted")
 
     def _take(self, item: Manifest) -> None:
         """Hold a shard as the API server gave it."""
@@ -162,21 +164,31 @@ class RunLedger:
         if owner is None or owner.uid != self._run.uid:
             raise LedgerDamaged(
                 f"ConfigMap {name} is not this Run's: its owner is "
-                f"{'nobody' if owner is None else owner.uid}. Delete or rename it."
+                f"{'nobody' if owner is None else f'{owner.kind} {owner.name}'}. "
+                f"Delete or rename it."
             )
-        number = int(name.rpartition("-")[2])
+        digits = name.rpartition("-")[2]
+        number = int(digits) if digits.isdecimal() else -1
+        if name != self._name(number):
+            raise self._damage(name, "has a name that no shard has")
         known = self._shards.get(number)
         old = known.entries if known is not None else {}
         data = item.get("data") or {}
         # Entries never change once written, so what was decoded before stays.
         entries = {key: old.get(key) or decode(name, key, text) for key, text in data.items()}
-        if len(entries) < len(old):
-            raise LedgerDamaged(
-                f"ConfigMap {name} lost {len(old) - len(entries)} entries. Restore it, or delete the "
-                f"Run and apply it again."
-            )
+        if lost := sorted(set(old) - set(entries)):
+            raise self._damage(name, f"lost {len(lost)} entries, {lost[0]} the first")
+        strange = [key for key, entry in entries.items() if shard_of(entry.key.ordinal) != number]
+        if strange:
+            raise self._damage(name, f"holds {strange[0]}, which belongs into another shard")
         self._shards[number] = _Shard(version_of(item), entries)
         self._view = None
 
+    def _damage(self, name: str, what: str) -> LedgerDamaged:
+        return LedgerDamaged(
+            f"ConfigMap {name} of Run {self._run.name} {what}. Restore it, or delete the Run and "
+            f"apply it again."
+        )
+
     def _name(self, number: int) -> str:
-        return ledger_name(self._run.name, self._generation, number)
+        return ledger_name(self._run.name, self.generation, number)
