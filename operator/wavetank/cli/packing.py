@@ -14,8 +14,8 @@ from wavetank.bundles.world import read as read_world
 from wavetank.bundles.world.config import CONFIG_FILE
 from wavetank.core.errors import Finding, Severity, SpecError
 
-_NAME_LENGTH = 200
-"""Longest name given to a World: its ConfigMap's is 20 characters longer, and 253 are allowed."""
+_NAME_LENGTH = 63
+"""Longest name of a world."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class _Tree:
         for finding in bundle.findings:
             self.found(Finding(finding.severity, f"{prefix}{finding.path}", finding.message))
         # Known before its links are visited, so that a cycle ends.
-        own = self._names[place] = self._slug(name or bundle.main.name, folder)
+        own = self._names[place] = name or bundle.main.name
         links = {
             alias: self.visit(path, f"{prefix}linked/{alias}/") for alias, path in linked.items()
         }
@@ -103,16 +103,9 @@ class _Tree:
                 self.found(Finding(finding.severity, str(folder / finding.path), finding.message))
             return {}
 
-    def _slug(self, name: str, folder: Path) -> str:
-        slug = slug_of(name or folder.resolve().name)
-        if not slug:
-            words = f"no object can be named after {name!r}: give --name."
-            self.found(Finding(Severity.FAULT, str(folder / CONFIG_FILE), words))
-        return slug
-
 
 def slug_of(name: str) -> str:
-    """Return an object's name for a world's; empty when nothing of it can be one.
+    """Return an object's name for a folder's; empty when nothing of it can be one.
 
     >>> slug_of("CRM bench")
     'crm-bench'

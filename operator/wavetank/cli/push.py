@@ -11,13 +11,17 @@ from wavetank.api.world import World
 from wavetank.cli import bringing, packing, reading, render
 from wavetank.cli.bringing import Brought
 from wavetank.cli.checking import Checked, await_checks
-from wavetank.cli.target import AT_FAULT, Target, carry_out, connected, target_options
+from wavetank.cli.target import AT_FAULT, ObjectName, Target, carry_out, connected, target_options
 from wavetank.core.errors import Finding, Severity, SpecError
 
 
 @click.command(epilog="Example:  wavetank benchmarks push ./crm-bench -n bench")
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--name", help="Name of World and Benchmark. Default: [world] name of the folder.")
+@click.option(
+    "--name",
+    type=ObjectName(63),
+    help="Name of World and Benchmark. Default: [world] name of the folder.",
+)
 @click.option(
     "--kind", type=click.Choice(["world"]), help="Refuse the folder if it holds another kind."
 )

@@ -15,7 +15,15 @@ from wavetank.api.kinds import API_VERSION, read
 from wavetank.api.run import NAME_LENGTH, RunSpec
 from wavetank.cli import following, reading, render, showing
 from wavetank.cli.runs import exit_code
-from wavetank.cli.target import AT_FAULT, Place, Target, carry_out, connected, target_options
+from wavetank.cli.target import (
+    AT_FAULT,
+    ObjectName,
+    Place,
+    Target,
+    carry_out,
+    connected,
+    target_options,
+)
 from wavetank.core.errors import Finding, Severity, SpecError
 from wavetank.kube.errors import AlreadyExists
 from wavetank.kube.objects import BENCHMARKS, RUNS
@@ -43,7 +51,11 @@ _WHAT_IS_RIGHT = {
     help="Rollouts at a time.",
 )  # fmt: skip
 @click.option("--allow-faults", is_flag=True, help="Run it although its check found faults.")
-@click.option("--name", help="Name of the Run. Default: from benchmark and agent.")
+@click.option(
+    "--name",
+    type=ObjectName(NAME_LENGTH),
+    help="Name of the Run. Default: from benchmark and agent.",
+)
 @click.option("--wait", is_flag=True, help="Follow the Run to its end and show the results.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @target_options

@@ -1,6 +1,7 @@
 """Which cluster and namespace a command talks to, and how its failures become exit codes."""
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,8 @@ from wavetank.kube.connection import Kubeconfig
 from wavetank.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 
 T = TypeVar("T")
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 AT_FAULT = 1
 UNREACHABLE = 3
@@ -64,6 +67,26 @@ def target_options(command: Callable[..., T]) -> Callable[..., T]:
         return command(target=Target(kubeconfig_path(kubeconfig), context, namespace), **rest)
 
     return wrapped
+
+
+class ObjectName(click.ParamType[str]):
+    """The type of an option that names an object to be made."""
+
+    name = "name"
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, or fail with what one must look like."""
+        if len(value) > self._longest or not _NAME.fullmatch(value):
+            self.fail(
+                f"{value!r} cannot name an object: lower-case letters, digits, '-' and '.', at "
+                f"most {self._longest} characters, with a letter or digit at both ends.",
+                param,
+                ctx,
+            )
+        return value
 
 
 @asynccontextmanager
