@@ -11,6 +11,7 @@ from wavetank.api.world import World
 from wavetank.cli import bringing, packing, reading, render
 from wavetank.cli.bringing import Brought
 from wavetank.cli.checking import Checked, await_checks
+from wavetank.cli.render import counted
 from wavetank.cli.target import AT_FAULT, ObjectName, Target, carry_out, connected, target_options
 from wavetank.core.errors import Finding, Severity, SpecError
 
@@ -71,8 +72,7 @@ def _refuse(folder: Path, faults: Sequence[Finding], *, as_json: bool) -> int:
         return AT_FAULT
     for finding in faults:
         render.show(Text(render.clean(f"fault: {finding}"), "red"))
-    count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
-    render.tell(f"{count} in {folder}: nothing was written.")
+    render.tell(f"{counted(len(faults), 'fault')} in {folder}: nothing was written.")
     return AT_FAULT
 
 
@@ -94,7 +94,8 @@ def _show(namespace: str, checked: Checked) -> None:
     for world in checked.worlds:
         counts = world.status.counts
         if counts is not None:
-            words = f"{counts.entities} entities, {counts.rows} rows, {counts.tools} tools"
+            listed = ((counts.entities, "table"), (counts.rows, "row"), (counts.tools, "tool"))
+            words = ", ".join(counted(number, what) for number, what in listed)
             click.echo(f"World {world.metadata.name}: {words}")
     benchmark = checked.benchmark
     if benchmark is not None and benchmark.status.verifiers:
@@ -114,7 +115,7 @@ def _show(namespace: str, checked: Checked) -> None:
     else:
         status = benchmark.status
         mean = status.initial_mean or "-"
-        words = f"{status.tasks or 0} tasks, initial mean {mean}"
+        words = f"{counted(status.tasks or 0, 'task')}, initial mean {mean}"
         click.echo(f"Benchmark {benchmark.metadata.name} in {namespace} {verdict}: {words}.")
 
 

@@ -95,6 +95,15 @@ def number(value: float | None, places: int = 4) -> str:
     return "-" if value is None else f"{value:.{places}f}"
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "fault"), counted(2000, "fault")
+    ('1 fault', '2,000 faults')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def state(name: str) -> Text:
     """Return a Run's state in its colour."""
     return Text(name, style=_STATE_STYLE.get(name, ""))
