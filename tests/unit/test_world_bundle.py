@@ -8,10 +8,13 @@ import pytest
 
 from wavetank.bundles.world import (
     FIXED_NOW,
+    Assertion,
+    Assertions,
     Entity,
     Field,
     FieldType,
     Half,
+    Mode,
     ReadWorld,
     Reference,
     RunDefaults,
@@ -19,6 +22,7 @@ from wavetank.bundles.world import (
     Task,
     ToolCall,
     VerifierKey,
+    VerifierKind,
     linked_folders,
     read,
 )
@@ -249,12 +253,46 @@ def test_all_faults_come_at_once_with_place_value_and_remedy(tmp_path: Path) -> 
         ),
         (
             {"verifiers/other.json": "{}"},
-            "verifiers/other.json: assertions as verifiers cannot be graded yet. Write it as "
-            "verifiers/other.sql.",
+            "verifiers/other.json: assertions: there is none. Name at least one row that must be "
+            "there.",
+        ),
+        (
+            {"verifiers/ticket_closed.json": "{}"},
+            "verifiers/ticket_closed.sql: there is a ticket_closed.json already. One verifier has "
+            "one file.",
+        ),
+        (
+            {"verifiers/other.py": "def verify(world, trajectory)\n    return 1\n"},
+            "verifiers/other.py: this is not Python: line 1: expected ':'.",
+        ),
+        (
+            {"verifiers/other.py": "\0"},
+            "verifiers/other.py: this is not Python: source code string cannot contain null bytes.",
+        ),
+        (
+            {"verifiers/other.py": "def check(world, trajectory): ...\n"},
+            "verifiers/other.py: there is no function 'verify'. Write def verify(world, "
+            "trajectory), and no async one.",
+        ),
+        (
+            {"verifiers/other.py": "async def verify(world, trajectory): ...\n"},
+            "verifiers/other.py: there is no function 'verify'. Write def verify(world, "
+            "trajectory), and no async one.",
+        ),
+        (
+            {"verifiers/other.py": "def verify(world): ...\n"},
+            "verifiers/other.py: 'verify' does not take two arguments. Write def verify(world, "
+            "trajectory).",
+        ),
+        (
+            {"verifiers/other.py": "def verify(world, trajectory, *, strict): ...\n"},
+            "verifiers/other.py: 'verify' does not take two arguments. Write def verify(world, "
+            "trajectory).",
         ),
         (
             {"verifiers/notes.txt": "x"},
-            "verifiers/notes.txt: 'notes.txt' is no verifier. Name it <name>.sql.",
+            "verifiers/notes.txt: 'notes.txt' is no verifier. Name it <name>.sql, "
+            "<name>.json or <name>.py.",
         ),
         (
             {"verifiers/ticket_closed.sql": " \n"},
@@ -436,3 +474,42 @@ def test_of_a_file_with_many_faults_two_hundred_are_listed_and_the_rest_counted(
 
     assert len(world.findings) == 201
     assert told(world)[-1] == "data/initial.json: and 50 findings more in this file."
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "world, trajectory",
+        "*given",
+        "world, trajectory, k=1",
+        "w, t=None, /",
+        "w, *rest, strict=True",
+    ],
+)
+def test_a_python_check_may_take_its_two_arguments_in_any_way(
+    tmp_path: Path, arguments: str
+) -> None:
+    source = f"def verify({arguments}):\n    return 1\n"
+
+    assert told(reading(tmp_path, **{"verifiers/other.py": source})) == []
+
+
+def test_a_verifier_is_of_the_kind_of_its_ending(tmp_path: Path) -> None:
+    asserted = {"assertions": [{"entity": "crm_tickets", "where": {}, "count": 2}]}
+    world = reading(
+        tmp_path,
+        **{
+            "verifiers/two_tickets.json": asserted,
+            "verifiers/any.py": "def verify(world, trajectory):\n    return 1\n",
+        },
+    )
+
+    assert told(world) == []
+    assert {name: each.kind for name, each in world.main.verifiers.items()} == {
+        "any": VerifierKind.PYTHON,
+        "ticket_closed": VerifierKind.SQL,
+        "two_tickets": VerifierKind.ASSERTIONS,
+    }
+    assert world.main.verifiers["two_tickets"].assertions == Assertions(
+        Mode.ALL, (Assertion("crm_tickets", (), (), 2, 2),)
+    )

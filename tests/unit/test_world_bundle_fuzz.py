@@ -21,6 +21,7 @@ WORDS = [
     "id", "name", "key", "fields", "type", "enum", "nullable", "references", "string", "json",
     "integer", "crm_accounts", "crm_accounts.id", "crm_tickets", "rowid", "_session", "main",
     "slack", "../slack", "..", "/", "\0", "\ud800", "a" * 200, "A-1", "2026-01-01", "ticket_closed",
+    "entity", "where", "expect", "count", "min", "mode", "contains", "matches", "in", "gt", "status",
 ]  # fmt: skip
 SCALARS = (
     st.none()
@@ -39,7 +40,22 @@ VALUES = st.recursive(
     ),
     max_leaves=8,
 )
-LINKED: Mapping[str, object] = {**DESK, "gateway-env.toml": LINKED_CONFIG}
+LINKED: Mapping[str, object] = {
+    **DESK,
+    "gateway-env.toml": LINKED_CONFIG,
+    "verifiers/asserted.json": {
+        "mode": "all",
+        "assertions": [
+            {
+                "entity": "crm_tickets",
+                "where": {"id": "T-7"},
+                "expect": {"status": {"in": ["open"]}},
+            },
+            {"entity": "crm_accounts", "where": {}, "count": {"min": 1}},
+        ],
+    },
+    "verifiers/checked.py": "def verify(world, trajectory):\n    return True\n",
+}
 
 
 @given(st.data())

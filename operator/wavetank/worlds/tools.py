@@ -67,9 +67,9 @@ def _tools_of(world: WorldBundle) -> Iterator[Tool | Finding]:
     if world.handlers is None:
         return
     path = world.handlers
-    module = guarded(lambda: _imported(path, f"wavetank_handlers_{world.alias or 'main'}"))
+    module = guarded(lambda: imported(path, f"wavetank_handlers_{world.alias or 'main'}"))
     if isinstance(module, Escaped):
-        yield _fault(world, f"importing it raised {_where(module, path)}{module.last_line}")
+        yield _fault(world, f"importing it raised {line_in(path, module)}{module.last_line}")
         return
     marked = [
         each
@@ -104,7 +104,8 @@ def _tool(world: WorldBundle, function: Callable[..., object]) -> Tool | Finding
     return Tool(name, world.alias, described.text, arguments, function)
 
 
-def _imported(path: Path, name: str) -> ModuleType:
+def imported(path: Path, name: str) -> ModuleType:
+    """Run the module in a file of people's and return it."""
     # Compiled from the source, so that no __pycache__ is left in the author's bundle.
     loader = importlib.machinery.SourceFileLoader(name, str(path))
     module = ModuleType(name)
@@ -115,8 +116,8 @@ def _imported(path: Path, name: str) -> ModuleType:
     return module
 
 
-def _where(escaped: Escaped, path: Path) -> str:
-    """Return "line 3: " for the last line of the handlers that the traceback went through."""
+def line_in(path: Path, escaped: Escaped) -> str:
+    """Return "at line 3: " for the last line of a file that the traceback went through."""
     line = escaped.error.lineno if isinstance(escaped.error, SyntaxError) else None
     trace = escaped.error.__traceback__
     while trace:

@@ -1,46 +1,63 @@
 """The files around a world: its verifiers, solutions and scripts."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from wavetank.bundles.world import values
+from wavetank.bundles.world.assertions import read_assertions
 from wavetank.bundles.world.files import listed, read_json, read_text
-from wavetank.bundles.world.model import Script, ToolCall, Verifier, VerifierKind
+from wavetank.bundles.world.model import Entity, Script, ToolCall, Verifier, VerifierKind
 from wavetank.bundles.world.place import Place, name_one_of, shown
+from wavetank.bundles.world.source import check_source
 
 VERIFIERS = "verifiers"
 SOLUTIONS = "solutions"
 SCRIPTS = "scripts"
 
-_LATER = {".json": "assertions", ".py": "python checks"}
+_KINDS = {
+    ".sql": VerifierKind.SQL,
+    ".json": VerifierKind.ASSERTIONS,
+    ".py": VerifierKind.PYTHON,
+}
 
 
-def read_verifiers(root: Path, place: Place) -> Mapping[str, Verifier]:
-    """Return the verifiers of a world by name; the kind is that of the file's ending."""
+def read_verifiers(root: Path, place: Place, entities: Sequence[Entity]) -> Mapping[str, Verifier]:
+    """Return the verifiers of a world by name; the kind is that of the file's ending.
+
+    Args:
+        root: The bundle.
+        place: Where the verifiers are.
+        entities: What assertions may name; none when the schema could not be read.
+    """
     found: dict[str, Verifier] = {}
-    taken: dict[str, str] = {}
     for path in listed(root / VERIFIERS, place):
         at = Place(place.sink, f"{place.file}/{path.name}")
-        if path.suffix not in (".sql", *_LATER):
-            at.fault(f"{shown(path.name)} is no verifier. Name it <name>.sql.")
-            continue
-        if not values.check_name(at, path.stem):
-            continue
-        if path.stem in taken:
-            at.fault(f"there is a {taken[path.stem]} already. One verifier has one file.")
-            continue
-        taken[path.stem] = path.name
-        if path.suffix in _LATER:
+        kind = _KINDS.get(path.suffix)
+        if kind is None:
             at.fault(
-                f"{_LATER[path.suffix]} as verifiers cannot be graded yet. Write it as "
-                f"{place.file}/{path.stem}.sql."
+                f"{shown(path.name)} is no verifier. Name it <name>.sql, <name>.json or <name>.py."
             )
+        elif not values.check_name(at, path.stem):
             continue
-        text = read_text(path, at)
-        if text is not None and not text.strip():
-            at.fault("the file is empty. Write one SQL statement that returns a number in 0..1.")
-        found[path.stem] = Verifier(path.stem, VerifierKind.SQL, path)
+        elif path.stem in found:
+            other = found[path.stem].path.name
+            at.fault(f"there is a {other} already. One verifier has one file.")
+        else:
+            found[path.stem] = _verifier(path, at, kind, entities)
     return found
+
+
+def _verifier(path: Path, place: Place, kind: VerifierKind, entities: Sequence[Entity]) -> Verifier:
+    if kind is VerifierKind.ASSERTIONS:
+        return Verifier(path.stem, kind, path, read_assertions(path, place, entities))
+    text = read_text(path, place)
+    if text is None:
+        return Verifier(path.stem, kind, path)
+    if kind is VerifierKind.PYTHON:
+        check_source(text, place)
+    elif not text.strip():
+        place.fault("the file is empty. Write one SQL statement that returns a number in 0..1.")
+    return Verifier(path.stem, kind, path)
 
 
 def read_solutions(root: Path, place: Place, tasks: Collection[str] | None) -> Mapping[str, Script]:

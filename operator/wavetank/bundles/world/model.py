@@ -122,6 +122,59 @@ class VerifierKind(StrEnum):
     """How a verifier is written."""
 
     SQL = "sql"
+    ASSERTIONS = "assertions"
+    """Rows that must be there, as JSON."""
+    PYTHON = "python"
+
+
+class Mode(StrEnum):
+    """What the score of assertions is."""
+
+    ALL = "all"
+    """1 when all hold, else 0."""
+    FRACTION = "fraction"
+    """The part of them that holds."""
+
+
+class Comparison(StrEnum):
+    """How the value of a field is compared."""
+
+    IS = "is"
+    """Equality; written as the bare value."""
+    CONTAINS = "contains"
+    MATCHES = "matches"
+    IN = "in"
+    GT = "gt"
+    LT = "lt"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What one field of a row must be like."""
+
+    field: str
+    comparison: Comparison
+    operand: JsonValue
+
+
+@dataclass(frozen=True)
+class Assertion:
+    """As many rows as it says match ``where``, and each of them matches ``expect``."""
+
+    entity: str
+    where: tuple[Condition, ...]
+    expect: tuple[Condition, ...] = ()
+    least: int = 1
+    most: int | None = None
+    """None when any number above ``least`` will do."""
+
+
+@dataclass(frozen=True)
+class Assertions:
+    """The content of a verifier that is JSON."""
+
+    mode: Mode
+    assertions: tuple[Assertion, ...]
 
 
 @dataclass(frozen=True)
@@ -131,6 +184,8 @@ class Verifier:
     name: str
     kind: VerifierKind
     path: Path
+    assertions: Assertions | None = None
+    """Of that kind only; None also when there is a fault in them."""
 
 
 @dataclass(frozen=True)

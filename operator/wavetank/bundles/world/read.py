@@ -59,7 +59,7 @@ def read(
     _check_links(sink, config, linked)
     placed, overlaid = _tasks(sink, main, config)
     for place, task in placed:
-        _check_task(place, task, own, links, Half.GRADER in halves)
+        check_task(place, task, own, links, Half.GRADER in halves)
     tasks = tuple(task for _, task in placed)
     # A world may bring solutions for the tasks of Benchmarks that it does not know.
     known = None if overlaid or not tasks else [task.id for task in tasks]
@@ -109,7 +109,7 @@ def _world(
         now=config.now,
         entities=entities,
         handlers=handlers if handlers.is_file() else None,
-        verifiers=extras.read_verifiers(root, Place(sink, prefix + extras.VERIFIERS))
+        verifiers=extras.read_verifiers(root, Place(sink, prefix + extras.VERIFIERS), entities)
         if grader
         else {},
         dependencies=config.dependencies,
@@ -196,13 +196,14 @@ def _tasks(sink: Sink, main: Path, config: Config) -> tuple[tuple[PlacedTask, ..
     return (() if given is None else read_tasks(place, given)), False
 
 
-def _check_task(
+def check_task(
     place: Place,
     task: Task,
     own: WorldBundle,
     links: Mapping[str, WorldBundle],
-    with_verifiers: bool,
+    with_verifiers: bool = True,
 ) -> None:
+    """Report verifiers and links that a task names and that are not there."""
     _check_verifiers(place.at("verifiers"), task.verifiers, own, with_verifiers)
     for alias, names in task.worlds.items():
         at = place.at("worlds").at(alias)

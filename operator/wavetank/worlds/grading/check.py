@@ -21,7 +21,7 @@ from wavetank.api.wire import (
     VerifierInfo,
     WireFinding,
 )
-from wavetank.bundles.world import Half, ReadWorld, Task, VerifierKey, read
+from wavetank.bundles.world import Half, ReadWorld, Task, VerifierKey, VerifierKind, read
 from wavetank.core.causes import Cause
 from wavetank.core.errors import Finding, Severity
 from wavetank.core.reward import task_reward
@@ -30,6 +30,7 @@ from wavetank.worlds import database
 from wavetank.worlds.grading import members
 from wavetank.worlds.grading.handlers import list_tools
 from wavetank.worlds.grading.sql import SESSION_TABLE, SessionFacts, printable
+from wavetank.worlds.grading.states import states_of
 
 _CONFIG = "gateway-env.toml"
 _OVERLAY = "benchmark.json"
@@ -119,7 +120,7 @@ def _initial_scores(
             words = f"the initial state cannot be made of it: {error}"
             return {}, [Finding(Severity.FAULT, "data/initial.json", words)]
         for task_id, keys in _by_session(world).items():
-            states = members.states_of(world, folder, SessionFacts(task_id, None, 0, "closed"))
+            states = states_of(world, folder, SessionFacts(task_id, None, 0, "closed"))
             found = members.score_all(world, keys, states, on_answer=on_step)
             scores |= {(key, task_id): score for key, score in zip(keys, found, strict=True)}
     return scores, ()
@@ -131,7 +132,7 @@ def _by_session(world: ReadWorld) -> Mapping[str, list[VerifierKey]]:
     The untouched state is the same in all of them, so a verifier runs once; only one that asks
     for the session runs for each of its tasks.
     """
-    per_task = {key for key in _all_keys(world) if SESSION_TABLE in _text(world, key)}
+    per_task = {key for key in _all_keys(world) if _asks_for_the_session(world, key)}
     found = {_ANY_TASK: [key for key in _all_keys(world) if key not in per_task]}
     for task in world.tasks:
         found[task.id] = [key for key in dict.fromkeys(task.graders) if key in per_task]
@@ -140,9 +141,13 @@ def _by_session(world: ReadWorld) -> Mapping[str, list[VerifierKey]]:
     return {task_id: keys for task_id, keys in found.items() if keys}
 
 
-def _text(world: ReadWorld, key: VerifierKey) -> str:
+def _asks_for_the_session(world: ReadWorld, key: VerifierKey) -> bool:
     verifier = world.verifier(key)
-    return verifier.path.read_text(encoding="utf-8", errors="replace") if verifier else ""
+    if verifier is None or verifier.kind is VerifierKind.ASSERTIONS:
+        return False
+    if verifier.kind is VerifierKind.PYTHON:
+        return True  # it is given the task, whether it looks or not
+    return SESSION_TABLE in verifier.path.read_text(encoding="utf-8", errors="replace")
 
 
 def _score_of(scores: Scores, key: VerifierKey, task_id: str) -> Score | None:
@@ -194,9 +199,13 @@ def _links(spec: CheckSpec, world: ReadWorld) -> Iterator[Finding]:
 
 
 def _verifiers(world: ReadWorld, scores: Scores) -> Iterator[Finding]:
+    told = {each.path.partition(": ")[0] for each in world.faults}
     for (key, task_id), score in scores.items():
+        verifier = world.verifier(key)
         path = f"linked/{key.alias}/" if key.alias else ""
-        path += f"verifiers/{key.name}.sql"
+        path += f"verifiers/{verifier.path.name}" if verifier else "verifiers"
+        if path in told:
+            continue  # one finding of each is enough
         where = f" in a session of {task_id!r}" if task_id else ""
         if score.cause is Cause.REWARD_MISSING:
             words = f"RewardMissing on the untouched state{where}: {score.message}."

@@ -12,7 +12,7 @@ import select
 import signal
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -81,28 +81,38 @@ class Child:
             _live(work, limits, write)
         os.close(write)
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Generator[bytes, None, None]:
         """Yield the lines until the child ended; it is certainly gone afterwards."""
         silent = True
         try:
             buffer = b""
-            while part := self._receive():
+            is_over = self._time_is_up()
+            while part := self._receive(is_over):
                 *lines, buffer = (buffer + part).split(b"\n")
                 yield from lines
+                if lines:
+                    is_over = self._time_is_up()
+                elif is_over():  # a part of a line is no line: it could come byte by byte for ever
+                    part = None
+                    break
                 if len(buffer) > _LINE_LIMIT:
                     break
             silent = part is None
         finally:
             self._end(silent=silent)
 
-    def _receive(self) -> bytes | None:
+    def _time_is_up(self) -> Callable[[], bool]:
+        """Return what tells whether the time for a line that starts now is over."""
+        cpu_end = _cpu_seconds(self._pid) + self._limits.seconds
+        wall_end = time.monotonic() + self._limits.wall_seconds
+        return lambda: _cpu_seconds(self._pid) > cpu_end or time.monotonic() > wall_end
+
+    def _receive(self, is_over: Callable[[], bool]) -> bytes | None:
         """Return some bytes, none at the end, None when its time is up."""
         poll = select.poll()
         poll.register(self._read, select.POLLIN)
-        cpu_end = _cpu_seconds(self._pid) + self._limits.seconds
-        wall_end = time.monotonic() + self._limits.wall_seconds
         while not poll.poll(_LOOK_SECONDS * 1000):
-            if _cpu_seconds(self._pid) > cpu_end or time.monotonic() > wall_end:
+            if is_over():
                 return None
         return os.read(self._read, 65536)
 

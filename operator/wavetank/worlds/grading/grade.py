@@ -23,6 +23,7 @@ from wavetank.worlds.grading.check import check
 from wavetank.worlds.grading.exchange import Job
 from wavetank.worlds.grading.settings import Folders, folders
 from wavetank.worlds.grading.sql import SECONDS_PER_VERIFIER, SessionFacts, failed
+from wavetank.worlds.grading.states import states_of
 
 _HALVES = frozenset({Half.AGENT, Half.GRADER})
 
@@ -127,7 +128,8 @@ def grade_state(
     session = _session(snapshot / "session.json", task_id)
     if isinstance(session, str):
         return [failed(str(key), session) for key in task.graders]
-    states = members.states_of(world, snapshot / "worlds", session)
+    record = snapshot / "trajectory.jsonl"
+    states = states_of(world, snapshot / "worlds", session, record)
     return members.score_all(world, task.graders, states, seconds, on_answer)
 
 

@@ -1,23 +1,25 @@
 """Asks the verifiers of a benchmark about the end state of one session, in child processes."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
-from pathlib import Path
+from itertools import groupby, takewhile
 
 from wavetank.api.wire import Score
-from wavetank.bundles.world import Entity, ReadWorld, VerifierKey
+from wavetank.bundles.world import Entity, ReadWorld, Verifier, VerifierKey, VerifierKind
+from wavetank.worlds.grading import assertions, python
 from wavetank.worlds.grading.child import Child, Ending, How, Limits, Send
 from wavetank.worlds.grading.sql import (
     BUSY_FACTOR,
     SECONDS_PER_VERIFIER,
-    SessionFacts,
+    EndState,
     StateError,
     failed,
     opened,
     timed_out,
 )
+from wavetank.worlds.grading.states import States
 
 
 class MemberLostError(Exception):
@@ -32,35 +34,7 @@ class Question:
     """Its key in ``rewards``."""
     alias: str
     """The linked world whose state it asks; empty for the own world."""
-    statement: str
-
-
-@dataclass(frozen=True)
-class States:
-    """The end states of a session: a file and the declared entities for each world."""
-
-    files: Mapping[str, Path]
-    """By alias; the own world's under the empty one."""
-    entities: Mapping[str, Sequence[Entity]]
-    session: SessionFacts
-
-
-def states_of(world: ReadWorld, folder: Path, session: SessionFacts) -> States:
-    """Return the end states that ``Databases.dump`` has written into a folder.
-
-    Args:
-        world: The bundles that the session was of.
-        folder: Holds ``main.sqlite`` and ``linked/<alias>.sqlite``.
-        session: What ``_session`` will say.
-    """
-    return States(
-        files={
-            each.alias: folder / (f"linked/{each.alias}.sqlite" if each.alias else "main.sqlite")
-            for each in world.worlds
-        },
-        entities={each.alias: each.entities for each in world.worlds},
-        session=session,
-    )
+    verifier: Verifier
 
 
 def score_all(
@@ -82,8 +56,7 @@ def score_all(
         if verifier is None:
             scores[str(key)] = failed(str(key), "the bundle has no verifier of this name")
         else:
-            statement = verifier.path.read_text(encoding="utf-8", errors="replace")
-            questions.append(Question(str(key), key.alias, statement))
+            questions.append(Question(str(key), key.alias, verifier))
     scores |= {each.name: each for each in ask(questions, states, seconds, on_answer)}
     return [scores[str(key)] for key in keys]
 
@@ -94,9 +67,10 @@ def ask(
     seconds: float,
     on_answer: Callable[[], None] = lambda: None,
 ) -> list[Score]:
-    """Return each question's score, in order; the questions run in a child with limits.
+    """Return each question's score, in order; the questions run in children with limits.
 
-    A question that kills its child costs itself only: the rest is asked in a further one.
+    A question that kills its child costs itself only: the rest is asked in a further one. Python
+    has a child of its own.
 
     Args:
         questions: What to ask.
@@ -110,15 +84,41 @@ def ask(
     scores: list[Score] = []
     while len(scores) < len(questions):
         rest = questions[len(scores) :]
-        child = Child(partial(_answer, rest, states, seconds), _limits(seconds))
-        for line in child:
-            if line:
-                scores.append(Score.model_validate_json(line))
-                on_answer()
-        if len(scores) < len(questions):
-            scores.append(_unanswered(questions[len(scores)].name, child.ending, seconds))
+        together = list(takewhile(lambda each: each.verifier.kind is not VerifierKind.PYTHON, rest))
+        if together:
+            found = _ask_together(together, states, seconds, on_answer)
+        else:
+            found = [_ask_python(rest[0], states, seconds)]
             on_answer()
+        scores += found
     return scores
+
+
+def _ask_together(
+    questions: Sequence[Question], states: States, seconds: float, on_answer: Callable[[], None]
+) -> list[Score]:
+    """Return the scores of the first questions, one at least, out of one child."""
+    scores: list[Score] = []
+    child = Child(partial(_answer, questions, states, seconds), _limits(seconds))
+    for line in child:
+        if line:
+            scores.append(Score.model_validate_json(line))
+            on_answer()
+    if len(scores) < len(questions):
+        scores.append(_unanswered(questions[len(scores)].name, child.ending, seconds))
+        on_answer()
+    return scores
+
+
+def _ask_python(question: Question, states: States, seconds: float) -> Score:
+    """Return the score of people's code: it has a child of its own, and one line to say it in."""
+    work = partial(python.verify, question.verifier.path, question.alias, states, seconds)
+    child = Child(work, replace(_limits(seconds), sqlite_heap_mib=python.SQLITE_HEAP_MIB))
+    with closing(iter(child)) as lines:
+        line = next(lines, None)
+    if line is None:
+        return _unanswered(question.name, child.ending, seconds)
+    return python.score_of(question.name, line)
 
 
 def _limits(seconds: float) -> Limits:
@@ -140,10 +140,21 @@ def _answer(questions: Sequence[Question], states: States, seconds: float, send:
             ) as state:
                 send(b"")
                 for question in rest:
-                    send(state.score(question.name, question.statement, seconds).canonical())
+                    score = _score(question, state, states.entities[alias], seconds)
+                    send(score.canonical())
         except StateError as error:
             for question in rest:
                 send(failed(question.name, str(error)).canonical())
+
+
+def _score(
+    question: Question, state: EndState, entities: Sequence[Entity], seconds: float
+) -> Score:
+    verifier = question.verifier
+    if verifier.kind is VerifierKind.ASSERTIONS:
+        return assertions.score(question.name, verifier.assertions, state, entities)
+    statement = verifier.path.read_text(encoding="utf-8", errors="replace")
+    return state.score(question.name, statement, seconds)
 
 
 def _unanswered(name: str, ending: Ending | None, seconds: float) -> Score:
@@ -152,4 +163,5 @@ def _unanswered(name: str, ending: Ending | None, seconds: float) -> Score:
         raise MemberLostError
     if ending.how is How.SILENT:
         return timed_out(name, seconds)
-    return failed(name, f"the verifier could not be run: {ending.words}")
+    words = ending.words or "its process ended by itself"
+    return failed(name, f"the verifier could not be run: {words}")

@@ -56,7 +56,7 @@ LIMITS: Mapping[int, int] = MappingProxyType(
         sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000,
         sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
         sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
-        sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1,
+        sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1_000,
         sqlite3.SQLITE_LIMIT_VDBE_OP: 100_000,
         sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
     }

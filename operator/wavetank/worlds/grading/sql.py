@@ -44,6 +44,8 @@ BUSY_FACTOR = 6
 _STEPS_BETWEEN_LOOKS = 5_000
 """Virtual machine steps between two looks at the clock: some 50 microseconds."""
 
+_ASKS_THE_TIME = "it asks for the time of the machine: compare with stored times"
+
 _MESSAGE = 300
 """``Score.message`` ends here."""
 
@@ -64,6 +66,10 @@ class SessionFacts:
 
 class StateError(Exception):
     """The end state cannot be graded: the file is broken, or a declared table is not in it."""
+
+
+class StatementError(Exception):
+    """A statement was refused or failed; in the engine's words."""
 
 
 class _Clock:
@@ -125,6 +131,27 @@ class EndState:
             name.lower() for (name,) in database.execute("PRAGMA module_list") if name
         )
 
+    @contextmanager
+    def asked(
+        self, statement: str, parameters: Sequence[SqlValue] = ()
+    ) -> Iterator[sqlite3.Cursor]:
+        """Run a statement that the process around it must end when it takes too long.
+
+        Raises:
+            StatementError: If it does more than read the declared tables, or fails.
+        """
+        if WALL_CLOCK.search(statement):
+            raise StatementError(_ASKS_THE_TIME)
+        refusals = _Refusals(self._tables, self._modules)
+        self._database.set_progress_handler(None, 0)
+        self._database.set_authorizer(refusals)
+        try:
+            with closing(self._database.execute(statement, parameters)) as cursor:
+                yield cursor
+        except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+            words = "; ".join(filter(None, [str(error), refusals.first]))
+            raise StatementError(words) from error
+
     def score(self, name: str, statement: str, seconds: float = SECONDS_PER_VERIFIER) -> Score:
         """Run a verifier's statement and return its score: a number in 0..1, or a cause.
 
@@ -134,7 +161,7 @@ class EndState:
             seconds: How long it may compute; see ``BUSY_FACTOR``.
         """
         if WALL_CLOCK.search(statement):
-            return failed(name, "it asks for the time of the machine: compare with stored times")
+            return failed(name, _ASKS_THE_TIME)
         clock, refusals = _Clock(seconds), _Refusals(self._tables, self._modules)
         self._database.set_progress_handler(clock, _STEPS_BETWEEN_LOOKS)
         self._database.set_authorizer(refusals)

@@ -64,7 +64,7 @@ def _require_consistent(record: GradeRecord) -> None:
     if len(set(names)) != len(names):
         raise RefusedRecordError("it scores a verifier twice")
     for score in record.scores:
-        _require_sound(score)
+        require_sound(score)
     if not record.scores:
         sound = record.reward is None and record.cause is not None
     else:
@@ -74,7 +74,12 @@ def _require_consistent(record: GradeRecord) -> None:
         raise RefusedRecordError(f"its reward {record.reward!r} does not follow from its scores")
 
 
-def _require_sound(score: Score) -> None:
+def require_sound(score: Score) -> None:
+    """Refuse a score that is not either a value in 0..1 or a cause.
+
+    Raises:
+        RefusedRecordError: If it is neither, or both.
+    """
     if (score.value is None) is (score.cause is None):
         raise RefusedRecordError(f"{score.name!r} has to have a value or a cause, and one only")
     if score.value is not None and not 0 <= score.value <= 1:
