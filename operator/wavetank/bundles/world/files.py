@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wavetank.bundles.world.place import Place
 
-_MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 """Largest file that is read: the seed data is held in memory by every session."""
 
 
@@ -15,8 +15,8 @@ def read_text(path: Path, place: Place) -> str | None:
     """Return a file's text, or None with a finding."""
     try:
         size = path.stat().st_size
-        if size > _MAX_BYTES:
-            place.fault(f"the file has {size} bytes; at most {_MAX_BYTES} are read.")
+        if size > MAX_BYTES:
+            place.fault(f"the file has {size} bytes; at most {MAX_BYTES} are read.")
             return None
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
