@@ -43,15 +43,23 @@ class WorldHttp:
             parts.hostname or "127.0.0.1", parts.port or 80, timeout=_SECONDS
         )
 
-    def post(self, path: str, body: object) -> Answer:
+    def post(self, path: str, body: object, token: str = "") -> Answer:
         """Post JSON; not repeated, since the world may have acted.
+
+        Args:
+            path: Of the call.
+            body: What is posted as JSON.
+            token: Of a world that is served locally, for grading.
 
         Raises:
             WorldUnreachableError: When no answer comes.
         """
         data = json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["X-Wavetank-Token"] = token
         try:
-            self._connection.request("POST", path, data, {"Content-Type": "application/json"})
+            self._connection.request("POST", path, data, headers)
             answer = self._connection.getresponse()
             content = answer.read()
         except (OSError, http.client.HTTPException) as error:

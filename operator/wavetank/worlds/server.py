@@ -1,6 +1,6 @@
 """The HTTP face of a session: the table of calls in ``docs``; every error has one shape."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Annotated, cast
 
@@ -58,8 +58,13 @@ class RefusedError(Exception):
         super().__init__(message)
 
 
-def create_app(keeper: Keeper) -> Starlette:
-    """Return the application that serves one session."""
+def create_app(keeper: Keeper, extra: Sequence[Route] = ()) -> Starlette:
+    """Return the application that serves one session.
+
+    Args:
+        keeper: Of the session.
+        extra: Further routes, of a world that is served locally.
+    """
     session = keeper.session
     mcp = McpFace(session, _BODY_BYTES)
 
@@ -70,7 +75,7 @@ def create_app(keeper: Keeper) -> Starlette:
         return JSONResponse(described(session))
 
     async def call(request: Request) -> Response:
-        arguments = await _object(request, _BODY_BYTES)
+        arguments = await body_object(request, _BODY_BYTES)
         outcome = await session.call(request.path_params["name"], arguments)
         if isinstance(outcome, CallError):
             status = _STATUS[outcome.kind]
@@ -78,7 +83,7 @@ def create_app(keeper: Keeper) -> Starlette:
         return JSONResponse({"result": outcome.value})
 
     async def close(request: Request) -> Response:
-        report = _report(await _object(request, _CLOSE_BYTES))
+        report = _report(await body_object(request, _CLOSE_BYTES))
         return _closed(await keeper.close(report, _CLOSE_SECONDS))
 
     async def healthz(_: Request) -> Response:
@@ -103,6 +108,7 @@ def create_app(keeper: Keeper) -> Starlette:
             Route("/v1/tools", get_tools),
             Route("/v1/tools/{name}", call, methods=["POST"]),
             Route("/v1/close", close, methods=["POST"]),
+            *extra,
             Route("/mcp", mcp),  # no Mount: it would redirect to /mcp/, which clients refuse
         ],
         lifespan,
@@ -191,8 +197,12 @@ def _closed(message: WorldMessage | None) -> Response:
     )
 
 
-async def _object(request: Request, limit: int) -> Mapping[str, JsonValue]:
-    """Return the body, which must be a JSON object."""
+async def body_object(request: Request, limit: int) -> Mapping[str, JsonValue]:
+    """Return the body, which must be a JSON object.
+
+    Raises:
+        RefusedError: When it is none, or larger than the limit.
+    """
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

@@ -154,6 +154,11 @@ class Session:
         """Write the committed state of all worlds as SQLite files."""
         self._databases.dump(folder)
 
+    async def dump_between_calls(self, folder: Path) -> None:
+        """Write the state as ``dump`` does while the session goes on."""
+        async with self._gate:
+            await asyncio.to_thread(self.dump, folder)
+
     async def _call(self, name: str, arguments: Mapping[str, JsonValue]) -> Outcome:
         async with self._gate:
             if self.state is not State.OPEN:
