@@ -68,5 +68,7 @@ async def _store(place: Place, run: Run) -> Store:
     where = run.status.resolved.store if run.status.resolved else None
     if where is None:
         raise ClusterError(f"Run {run.metadata.name} does not say where its store is")
-    secret = await place.client.get(SECRETS, place.namespace, tokens_name(run.metadata.name))
+    secret = await place.client.get(
+        SECRETS, place.namespace, tokens_name(run.metadata.name, run.metadata.uid)
+    )
     return store_at(place, where, base64.b64decode(secret["data"]["read"]).decode())

@@ -114,9 +114,16 @@ def results_name(run_name: str) -> str:
     return f"{run_name}-results"
 
 
-def tokens_name(run_name: str) -> str:
-    """Return the name of the Secret with a Run's signed tokens."""
-    return f"{run_name}-tokens"
+def tokens_name(run_name: str, run_uid: str) -> str:
+    """Return the name of the Secret with a Run's signed tokens.
+
+    With the UID in it: the operator may write Secrets but not read them, so it could not tell
+    somebody else's Secret of that name, and would write into it.
+
+    >>> tokens_name("crm.oracle", "3f2a1b9c-0000-0000-0000-000000000000")
+    'crm-oracle-3f2a1b-tokens'
+    """
+    return f"{prefix_of(run_name, run_uid)}-tokens"
 
 
 def ledger_name(run_name: str, generation: int, shard: int) -> str:

@@ -136,7 +136,7 @@ def metadata(
 
 def tokens_secret(run: RunOwner, tokens: Mapping[TokenKey, str]) -> Manifest:
     """Return the Secret with a Run's signed tokens; written anew before they expire."""
-    return _secret(metadata(run, Component.TOKENS, tokens_name(run.name)), tokens)
+    return _secret(metadata(run, Component.TOKENS, tokens_name(run.name, run.uid)), tokens)
 
 
 def check_token_secret(owner: CheckOwner, token: str) -> Manifest:

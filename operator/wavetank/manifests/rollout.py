@@ -232,7 +232,7 @@ def _solution(pod: RolloutPod) -> list[Manifest]:
 
 
 def _volumes(pod: RolloutPod) -> list[Manifest]:
-    secret = tokens_name(pod.run.name)
+    secret = tokens_name(pod.run.name, pod.run.uid)
     volumes = [
         scratch("state", _STATE),
         scratch("world-tmp", TMP),

@@ -117,7 +117,7 @@ def verifier_job(job: VerifierJob) -> Manifest:
     name = verifier_job_name(run.name, run.uid, members, spec.generation, job.try_number)
     meta = metadata(run, Component.VERIFIER, name, notes)
     env = {GRADE_ENV: spec.canonical().decode()}
-    return _job(meta, _pod(job.grading, env, tokens_name(run.name)), job.grading.overrides)
+    return _job(meta, _pod(job.grading, env, tokens_name(run.name, run.uid)), job.grading.overrides)
 
 
 def check_job(job: CheckJob) -> Manifest:
