@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from wavetank.api.benchmark import Benchmark
 from wavetank.api.conditions import is_true
 from wavetank.api.kinds import read
@@ -9,14 +11,14 @@ from wavetank.api.plan import Plan
 from wavetank.api.run import Run
 from wavetank.api.wire import BundleSet, CheckResult, TaskInfo
 from wavetank.api.world import World
-from wavetank.core.errors import SpecError
+from wavetank.core.errors import BugError, SpecError
 from wavetank.core.identity import plan_name
 from wavetank.core.plan import Selection, select
 from wavetank.kube.client import Client
-from wavetank.kube.errors import AlreadyExists
+from wavetank.kube.errors import AlreadyExists, Invalid
 from wavetank.kube.objects import BENCHMARKS, CONFIGMAPS, WORLDS, Manifest, controller_of
 from wavetank.manifests.objects import RunOwner, plan_config_map
-from wavetank.store.client import StoreClient
+from wavetank.store.client import StoreClient, StoreNotFound
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,16 @@ class Waiting:
     reason: str
     """CamelCase, for the condition."""
     message: str
+    again_after: float = 3.0
+    """Seconds until it may be otherwise."""
+
+
+_SELDOM_SECONDS = 30.0
+"""For what only a person changes."""
+
+
+class PlanDamaged(BugError):
+    """The plan that a Run began with is not as Wavetank wrote it: nothing can be built on it."""
 
 
 async def plan_of(
@@ -35,11 +47,14 @@ async def plan_of(
 
     Raises:
         ClusterError: If the API server or the store did not answer.
+        PlanDamaged: If the plan that the Run began with is gone or unreadable.
     """
     name = plan_name(identity.name)
     found = await client.find(CONFIGMAPS, identity.namespace, name)
     if found is not None:
         return _read(found, identity)
+    if run.status.started_at is not None:
+        raise PlanDamaged(_damage(name, "was deleted"))
     made = await _make(client, store, run)
     if isinstance(made, Waiting):
         return made
@@ -48,19 +63,38 @@ async def plan_of(
         await client.create(CONFIGMAPS, identity.namespace, body)
     except AlreadyExists:
         return _read(await client.get(CONFIGMAPS, identity.namespace, name), identity)
+    except Invalid as error:
+        words = f"The plan of {len(made.tasks)} tasks cannot be kept: {error.reason_text}"
+        return Waiting("PlanRefused", words, _SELDOM_SECONDS)
     return made
 
 
-def _read(item: Manifest, identity: RunOwner) -> Plan | Waiting:
+def name_conflict(item: Manifest, identity: RunOwner) -> Waiting | None:
+    """Return what to tell when an object of a name that a Run needs is not the Run's own."""
     owner = controller_of(item)
-    if owner is None or owner.uid != identity.uid:
-        return Waiting(
-            "NameConflict",
-            f"ConfigMap {item['metadata']['name']} belongs to "
-            f"{'nobody' if owner is None else f'{owner.kind} {owner.name} with UID {owner.uid}'}, "
-            f"not to this Run: it goes with its owner, or delete it.",
-        )
-    return Plan.model_validate_json(item["data"]["plan"])
+    if owner is not None and owner.uid == identity.uid:
+        return None
+    whose = "nobody" if owner is None else f"{owner.kind} {owner.name} with UID {owner.uid}"
+    return Waiting(
+        "NameConflict",
+        f"{item['kind']} {item['metadata']['name']} belongs to {whose}, not to this Run: it goes "
+        f"with its owner, or delete it.",
+        _SELDOM_SECONDS,
+    )
+
+
+def _read(item: Manifest, identity: RunOwner) -> Plan | Waiting:
+    foreign = name_conflict(item, identity)
+    if foreign is not None:
+        return foreign
+    try:
+        return Plan.model_validate_json((item.get("data") or {}).get("plan", ""))
+    except ValidationError as error:
+        raise PlanDamaged(_damage(item["metadata"]["name"], "cannot be read")) from error
+
+
+def _damage(name: str, what: str) -> str:
+    return f"ConfigMap {name} {what}. Restore it, or delete the Run and apply it again."
 
 
 async def _make(client: Client, store: StoreClient, run: Run) -> Plan | Waiting:
@@ -77,13 +111,18 @@ async def _make(client: Client, store: StoreClient, run: Run) -> Plan | Waiting:
         return refusal
     meta = benchmark.metadata
     path = f"/v1/checks/{meta.uid}/{meta.generation}/{benchmark.status.check_result}"
-    result = CheckResult.model_validate_json(await store.get(path))
+    try:
+        result = CheckResult.model_validate_json(await store.get(path))
+    except (StoreNotFound, ValidationError) as error:
+        words = f"The result of the check of Benchmark {name} cannot be read: {error}"
+        return Waiting("BenchmarkNotReady", words, _SELDOM_SECONDS)
     tasks = _selected(run, result)
     if not tasks:
         return Waiting(
             "NoTasks",
             f"spec.tasks selects none of the {len(result.tasks)} tasks of Benchmark {name}. "
             f"Change include, exclude or limit in a new Run.",
+            _SELDOM_SECONDS,
         )
     missing = _without_script(run.spec.agent.name, tasks)
     if missing:
@@ -91,9 +130,12 @@ async def _make(client: Client, store: StoreClient, run: Run) -> Plan | Waiting:
             "SolutionsMissing",
             f"Agent {run.spec.agent.name} has nothing to replay for {', '.join(missing)}. Add the "
             f"files to the bundle, or leave these tasks out by spec.tasks.exclude in a new Run.",
+            _SELDOM_SECONDS,
         )
     scoring = benchmark.spec.scoring
     world = await _world(client, run.metadata.namespace, benchmark.spec.world.world_ref.name)
+    if isinstance(world, Waiting):
+        return world
     return Plan(
         run=run.metadata.uid,
         benchmark=name,
@@ -108,8 +150,14 @@ async def _make(client: Client, store: StoreClient, run: Run) -> Plan | Waiting:
     )
 
 
-async def _world(client: Client, namespace: str, name: str) -> World:
-    return read(World, await client.get(WORLDS, namespace, name))
+async def _world(client: Client, namespace: str, name: str) -> World | Waiting:
+    raw = await client.find(WORLDS, namespace, name)
+    if raw is None:
+        return Waiting("WorldNotFound", f"There is no World {name} in this namespace any more.")
+    try:
+        return read(World, raw)
+    except SpecError as error:
+        return Waiting("WorldNotReady", f"World {name}: {error}")
 
 
 def _not_ready(benchmark: Benchmark, *, allow_faults: bool) -> Waiting | None:

@@ -49,7 +49,7 @@ class Progress:
 
 
 def waiting_status(run: Run, reason: str, message: str, now: str) -> RunStatus:
-    """Return the status of a Run that has no plan yet."""
+    """Return the status of a Run that has no plan yet, or that somebody's object is in the way of."""
     says = [
         Says("Complete", False, reason),
         Says("Failed", False, reason),
@@ -57,10 +57,12 @@ def waiting_status(run: Run, reason: str, message: str, now: str) -> RunStatus:
         # It does: the Benchmark's own check goes on, and this Run will start by itself.
         Says("Progressing", True, reason, message),
     ]
-    return RunStatus(
-        conditions=merged(run.status.conditions, says, run.metadata.generation, now),
-        observed_generation=run.metadata.generation,
-        last_problem=clip(message),
+    return run.status.model_copy(
+        update={
+            "conditions": merged(run.status.conditions, says, run.metadata.generation, now),
+            "observed_generation": run.metadata.generation,
+            "last_problem": clip(message),
+        }
     )
 
 
@@ -237,11 +239,22 @@ def _groups(figures: Aggregate) -> tuple[GroupFigures, ...]:
     )
 
 
+RESULTS_BYTES = 1_000_000
+"""One ConfigMap holds 1 MiB, metadata included."""
+
+
 def results_text(run: Run, plan: Plan, ledger: Ledger, figures: Aggregate, state: str) -> str:
-    """Return the full table for the ConfigMap ``<run>-results``, rollouts included, as JSON."""
+    """Return the full table for the ConfigMap ``<run>-results`` as JSON, as far as it fits.
+
+    Beyond some 2,000 rollouts their rows stay in the ledger only, beyond some 2,500 tasks theirs
+    do too: what is computed from them is in it all the same.
+    """
     facts = RunFacts(name=run.metadata.name, agent=run.spec.agent.name, k=run.spec.k, state=state)
     table = document(facts, figures)
-    with_rollouts = {**table, "rollouts": rollout_rows(plan, run.spec.k, ledger)}
-    text = json.dumps(with_rollouts, indent=1)
-    # One ConfigMap holds 1 MiB: beyond some 2,000 rollouts their rows stay in the ledger only.
-    return text if len(text) <= 900_000 else json.dumps(table, indent=1)
+    full = {**table, "rollouts": rollout_rows(plan, run.spec.k, ledger)}
+    texts = (
+        json.dumps(some, separators=(",", ":"))
+        for some in (full, table, {**table, "tasks": []}, {**table, "tasks": [], "groups": []})
+    )
+    readable = json.dumps(full, indent=1)
+    return next((t for t in (readable, *texts) if len(t) <= RESULTS_BYTES), "{}")
