@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from wavetank.api.run import MUTABLE, RunSpec
-from wavetank.core import decide, identity, retries
+from wavetank.core import gradings, identity, retries
 from wavetank.core.causes import RULES, Retry
 
 ROOT = Path(__file__).parents[2]
@@ -82,12 +82,12 @@ def test_what_may_change_is_what_the_page_says():
 @pytest.mark.parametrize(
     "sentence",
     [
-        f"A verifier Job takes up to {decide.BATCH_SIZE} sealed ends, waiting "
-        f"{decide.BATCH_WAIT_SECONDS:g} seconds for company",
+        f"A verifier Job takes up to {gradings.BATCH_SIZE} sealed ends, waiting "
+        f"{gradings.BATCH_WAIT_SECONDS:g} seconds for company",
         f"planned again, {retries.BACKOFF_SECONDS:g} seconds later, then "
         f"{2 * retries.BACKOFF_SECONDS:g}, {4 * retries.BACKOFF_SECONDS:g}, at most "
         f"{retries.MAX_BACKOFF_SECONDS:g}, until",
-        f"graded again alone, {['no', 'one', 'two', 'three'][decide.GRADING_TRIES]} tries in all",
+        f"graded again alone, {['no', 'one', 'two', 'three'][gradings.GRADING_TRIES]} tries in all",
         f"; {identity.SHARD_SIZE} rollouts each |",
     ],
     ids=["batches", "back-off", "tries", "shards"],

@@ -1,85 +1,28 @@
 """What the operator decides, case by case: whole decisions from whole observations."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from wavetank.core.actions import (
-    DeleteJob,
-    DeletePod,
-    GradeMember,
-    StartGrading,
-    StartRollout,
-    WriteLedger,
-)
+from wavetank.core.actions import DeleteJob, DeletePod, StartGrading, StartRollout, WriteLedger
 from wavetank.core.causes import Cause
-from wavetank.core.decide import BATCH_WAIT_SECONDS, decide
-from wavetank.core.identity import AttemptKey
+from wavetank.core.decide import decide
 from wavetank.core.lifecycle import Stage
-from wavetank.core.observed import (
-    Container,
-    ContainerPhase,
-    End,
-    FailedGrading,
-    Failure,
-    Graded,
-    JobSeen,
-    Ledger,
-    Limits,
-    PodSeen,
-    Record,
-    RunSeen,
-    SealSeen,
-    Stages,
+from wavetank.core.observed import Container, ContainerPhase, End, Failure, Ledger, Record, Stages
+from wavetank.testing.seen import (
+    DONE,
+    NOW,
+    RUNNING,
+    a_job,
+    a_member,
+    a_pod,
+    a_run,
+    a_seal,
+    a_sealed_pod,
+    graded,
+    key,
 )
-
-NOW = 1_000.0
-RUNNING = Container(ContainerPhase.RUNNING, started_at=990.0)
-DONE = Container(ContainerPhase.TERMINATED, exit_code=0, started_at=990.0, finished_at=995.0)
-
-
-def key(ordinal: int, attempt: int = 1) -> AttemptKey:
-    return AttemptKey(ordinal, attempt)
-
-
-def a_pod(ordinal: int, attempt: int = 1, **changes: object) -> PodSeen:
-    pod = PodSeen(
-        name=f"r-{ordinal}-a{attempt}",
-        uid=f"uid-{ordinal}-{attempt}",
-        key=key(ordinal, attempt),
-        created_at=980.0,
-        scheduled_at=981.0,
-        world=RUNNING,
-        agent=RUNNING,
-    )
-    return replace(pod, **changes)  # type: ignore[arg-type]
-
-
-def a_seal(ordinal: int, end: End = End.CLOSED, exit_code: int | None = 0) -> SealSeen:
-    return SealSeen(end, f"seal-{ordinal}", f"snap-{ordinal}", exit_code, 990.0, 995.0)
-
-
-def a_sealed_pod(ordinal: int, attempt: int = 1, **changes: object) -> PodSeen:
-    return a_pod(
-        ordinal, attempt, **{"world": DONE, "agent": DONE, "seal": a_seal(ordinal), **changes}
-    )
-
-
-def a_run(total: int = 1, parallelism: int = 10, **rest: object) -> RunSeen:
-    return RunSeen(total=total, limits=Limits(parallelism=parallelism), **rest)  # type: ignore[arg-type]
-
-
-def graded(ordinal: int, reward: float | None = 1.0, cause: Cause | None = None) -> Graded:
-    return Graded(key(ordinal), f"seal-{ordinal}", "grader", reward, cause, ())
-
-
-def a_job(*ordinals: int, try_number: int = 1, **rest: object) -> JobSeen:
-    members = tuple(key(ordinal) for ordinal in ordinals)
-    return JobSeen("job", "job-uid", members, try_number, created_at=996.0, **rest)  # type: ignore[arg-type]
-
-
-def a_member(ordinal: int) -> GradeMember:
-    return GradeMember(key(ordinal), f"seal-{ordinal}", f"snap-{ordinal}")
 
 
 def test_a_new_run_starts_as_many_rollouts_as_its_parallelism() -> None:
@@ -102,28 +45,6 @@ def test_a_sealed_rollout_frees_its_slot_before_it_is_graded() -> None:
     assert decision.stages == {0: Stage.ENDED, 1: Stage.STARTING}
 
 
-def test_a_sealed_rollout_waits_for_company_while_others_act() -> None:
-    seen = a_run(total=2, parallelism=2, pods=(a_sealed_pod(0), a_pod(1)), ended_seen={key(0): NOW})
-
-    early = decide(seen, NOW)
-    late = decide(seen, NOW + BATCH_WAIT_SECONDS)
-
-    assert early.actions == ()
-    assert early.look_again_after == BATCH_WAIT_SECONDS
-    assert late.actions == (StartGrading((a_member(0),), 1),)
-
-
-def test_sixteen_sealed_rollouts_go_at_once_and_the_last_ones_do_not_wait() -> None:
-    pods = tuple(a_sealed_pod(ordinal) for ordinal in range(18))
-
-    decision = decide(a_run(total=18, pods=pods), NOW)
-
-    assert decision.actions == (
-        StartGrading(tuple(a_member(n) for n in range(16)), 1),
-        StartGrading((a_member(16), a_member(17)), 1),
-    )
-
-
 def test_a_reported_reward_is_written_before_its_pod_is_deleted() -> None:
     job = a_job(0, finished=True, graded=(graded(0, 0.5),))
     seen = a_run(pods=(a_sealed_pod(0),), jobs=(job,))
@@ -142,57 +63,6 @@ def test_a_reported_reward_is_written_before_its_pod_is_deleted() -> None:
     second = decide(replace(seen, ledger=Ledger(records={0: record})), NOW)
     assert second.actions == (DeletePod("r-0-a1", "uid-0-1"), DeleteJob("job", "job-uid"))
     assert second.complete
-
-
-def test_a_null_inside_a_valid_record_is_final() -> None:
-    job = a_job(0, finished=True, graded=(graded(0, None, Cause.REWARD_INVALID),))
-
-    decision = decide(a_run(pods=(a_sealed_pod(0),), jobs=(job,)), NOW)
-
-    (write,) = decision.actions
-    assert isinstance(write, WriteLedger)
-    (record,) = write.entries
-    assert isinstance(record, Record)
-    assert (record.reward, record.cause) == (None, Cause.REWARD_INVALID)
-
-
-def test_a_record_for_another_seal_is_not_taken() -> None:
-    wrong = replace(graded(0), seal="seal-of-another")
-    job = a_job(0, finished=True, graded=(wrong,))
-
-    decision = decide(a_run(pods=(a_sealed_pod(0),), jobs=(job,)), NOW)
-
-    (write,) = decision.actions
-    assert isinstance(write, WriteLedger)
-    assert [type(entry) for entry in write.entries] == [FailedGrading]
-
-
-def test_a_member_without_a_record_is_graded_again_alone_and_three_times_in_all() -> None:
-    pod = a_sealed_pod(0)
-    tries = tuple(
-        FailedGrading(key(0), number, Cause.VERIFIER_FAILED, "no record") for number in (1, 2)
-    )
-
-    again = decide(
-        a_run(pods=(pod,), ledger=Ledger(failed_gradings={0: tries})),
-        NOW,
-    )
-    assert again.actions == (StartGrading((a_member(0),), 3),)
-
-    third = FailedGrading(key(0), 3, Cause.VERIFIER_TIMEOUT, "deadline")
-    given_up = decide(
-        a_run(pods=(pod,), ledger=Ledger(failed_gradings={0: (*tries, third)})),
-        NOW,
-    )
-    (write,) = given_up.actions
-    assert isinstance(write, WriteLedger)
-    (record,) = write.entries
-    assert isinstance(record, Record)
-    assert (record.reward, record.cause, record.message) == (
-        None,
-        Cause.VERIFIER_TIMEOUT,
-        "deadline",
-    )
 
 
 def test_a_pod_deleted_while_acting_costs_an_attempt_and_no_rollout() -> None:
@@ -295,7 +165,7 @@ def test_a_crashed_world_is_tried_once_more_and_not_twice() -> None:
     ids=["deadline", "exit code 3", "out of memory", "well"],
 )
 def test_what_an_agent_does_to_itself_is_graded_and_named(
-    changes: dict[str, object], cause: Cause | None
+    changes: dict[str, Any], cause: Cause | None
 ) -> None:
     pod = a_sealed_pod(0, **changes)
     job = a_job(0, finished=True, graded=(graded(0, 0.0),))
@@ -327,7 +197,7 @@ def test_what_an_agent_does_to_itself_is_graded_and_named(
     ids=["no node", "no image", "nothing known"],
 )
 def test_a_pod_that_does_not_start_in_time_fails_with_kubernetes_own_words(
-    changes: dict[str, object], cause: Cause, words: str
+    changes: dict[str, Any], cause: Cause, words: str
 ) -> None:
     waiting = Container(ContainerPhase.WAITING, "PodInitializing")
     pod = a_pod(0, **{"agent": waiting, **changes})
@@ -378,12 +248,22 @@ def test_a_world_that_was_started_again_has_failed_whatever_it_serves_now() -> N
     assert failure.cause is Cause.WORLD_FAILED
 
 
-def test_of_two_jobs_for_one_rollout_the_one_that_reported_counts_and_once() -> None:
-    report = a_job(0, finished=True, graded=(graded(0),))
-    twin = replace(a_job(0), name="twin", uid="twin-uid")
+def test_a_used_up_quota_is_said_of_a_suspended_run_too() -> None:
+    seen = a_run(suspended=True, blocked_until=NOW + 5, blocked_by="exceeded quota: pods")
 
-    decision = decide(a_run(pods=(a_sealed_pod(0),), jobs=(twin, report)), NOW)
+    decision = decide(seen, NOW)
 
-    (write,) = decision.actions
-    assert isinstance(write, WriteLedger)
-    assert [type(entry) for entry in write.entries] == [Record]
+    assert (decision.problem, decision.look_again_after) == ("exceeded quota: pods", 5.0)
+
+
+def test_two_attempts_that_failed_unseen_both_count() -> None:
+    one, two, three = (
+        Failure(key(0, n), Cause.POD_DELETED, "its Pod is gone and left no sealed end", NOW)
+        for n in (1, 2, 3)
+    )
+    seen = a_run(vanished=frozenset({key(0, 2), key(0, 3)}), ledger=Ledger(failures={0: (one,)}))
+
+    decision = decide(seen, NOW)
+
+    record = Record(key(0, 3), None, Cause.POD_DELETED, message=three.message)
+    assert decision.actions == (WriteLedger((two, three, record)),)

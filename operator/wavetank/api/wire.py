@@ -228,6 +228,8 @@ class GradeReport(Wire):
     sha256: Digest
     n: int
     records: list[GradeRecord] | None = None
+    cause: Cause | None = None
+    """StoreUnavailable when nothing could be graded for want of the store."""
     message: Annotated[str, Field(max_length=1000)] = ""
     """Why fewer records came than members, in one sentence."""
 

@@ -1,7 +1,7 @@
 """Apply: the actions of a decision, against the API server. The ledger first, deletes last."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 
 from wavetank.api.run import Run
@@ -30,9 +30,6 @@ _BLOCKED_SECONDS = 15.0
 _AT_ONCE = 8
 """Creates under way at once; the client's own limit on writes is what bounds the rate."""
 
-GENERATION = 0
-"""Of the ledger. Grading again, and running again what has no score, will raise it."""
-
 
 @dataclass(frozen=True)
 class Images:
@@ -58,23 +55,44 @@ class Applier:
     memory: RunMemory
 
     async def apply(self, wanted: Sequence[actions.Action]) -> bool:
-        """Do the actions; return whether the ledger has new entries.
+        """Do the actions, each of them although others fail.
+
+        Returns:
+            Whether to look again at once: the ledger has news, or a Pod was refused for good.
 
         Raises:
-            ClusterError: If the API server did not take one: the rest waits for the next look.
+            ClusterError: If the API server did not take one: the next look asks again.
+            LedgerDamaged: If the ledger is not as it was written; nothing was created or deleted.
         """
-        added = False
+        has_news = False
         for action in wanted:
             if isinstance(action, actions.WriteLedger):
-                added = await self._write(action) or added
-        starts = [action for action in wanted if isinstance(action, actions.StartRollout)]
-        if starts:
-            await self._start_rollouts([start.key for start in starts])
-        for action in wanted:
-            if isinstance(action, actions.StartGrading):
-                await self._start_grading(action)
-        await self._delete(wanted)
-        return added
+                has_news = await self._write(action) or has_news
+        fresh = await self._not_over(wanted)
+        problems = await _all(
+            self._start(action)
+            for action in fresh
+            if isinstance(action, actions.StartRollout | actions.StartGrading)
+        )
+        problems += await _all(
+            self._delete(action)
+            for action in fresh
+            if isinstance(action, actions.DeletePod | actions.DeleteJob)
+        )
+        if problems:
+            raise problems[0]
+        return has_news or len(fresh) < len(wanted) or bool(self.memory.refused)
+
+    async def _not_over(self, wanted: Sequence[actions.Action]) -> Sequence[actions.Action]:
+        """Return the actions without creates for what the ledger, read again, has the end of."""
+        keys = {action: _keys_of(action) for action in wanted}
+        ordinals = {key.ordinal for some in keys.values() for key in some}
+        if not ordinals:
+            return wanted
+        ledger = self.memory.ledger
+        await ledger.refresh(ordinals)
+        is_over = ledger.view().is_over
+        return [action for action in wanted if not any(is_over(key) for key in keys[action])]
 
     async def _write(self, action: actions.WriteLedger) -> bool:
         added = await self.memory.ledger.write(action.entries, self.clock())
@@ -83,7 +101,6 @@ class Applier:
                 self._count(entry)
             elif isinstance(entry, Failure):
                 self.metrics.attempt_failed(entry.cause.value)
-                self.memory.refused.pop(entry.key, None)
                 _log.info(
                     "attempt failed",
                     run=f"{self.owner.namespace}/{self.owner.name}",
@@ -114,27 +131,14 @@ class Applier:
         ):
             if seconds is not None:
                 self.metrics.stage(stage, seconds)
-        self.memory.ended_seen.pop(record.key, None)
 
-    async def _start_rollouts(self, keys: Sequence[AttemptKey]) -> None:
-        """Create Pods, after reading again that the ledger does not hold these rollouts already."""
-        ledger = self.memory.ledger
-        await ledger.refresh(key.ordinal for key in keys)
-        view = ledger.view()
-        fresh = [
-            key
-            for key in keys
-            if key.ordinal not in view.records
-            and all(failure.key != key for failure in view.failures.get(key.ordinal, ()))
-        ]
-        gate = asyncio.Semaphore(_AT_ONCE)
-
-        async def start(key: AttemptKey) -> None:
-            async with gate:
-                if self.memory.blocked_until <= self.clock():
-                    await self._start_rollout(key)
-
-        await asyncio.gather(*(start(key) for key in fresh))
+    async def _start(self, action: actions.StartRollout | actions.StartGrading) -> None:
+        if self.memory.blocked_until > self.clock():
+            return
+        if isinstance(action, actions.StartRollout):
+            await self._start_rollout(action.key)
+        else:
+            await self._start_grading(action)
 
     async def _start_rollout(self, key: AttemptKey) -> None:
         pod = rollout_pod(self._pod(key))
@@ -167,13 +171,16 @@ class Applier:
             same = same and all(notes.get(name) == text for name, text in wanted.items())
             return found if same else None
 
-    def _forbidden(self, error: Forbidden, key: AttemptKey | None) -> None:
+    def _forbidden(self, error: Forbidden, key: AttemptKey) -> None:
         """Wait for what may come back by itself; refuse for good what will not."""
-        if error.is_quota or error.is_missing_rbac or error.is_terminating_namespace or key is None:
-            self.memory.blocked_until = self.clock() + _BLOCKED_SECONDS
-            self.memory.blocked_by = error.reason_text
+        if error.is_quota or error.is_missing_rbac or error.is_terminating_namespace:
+            self._block(error.reason_text)
         else:
             self.memory.refused[key] = error.reason_text
+
+    def _block(self, words: str) -> None:
+        self.memory.blocked_until = self.clock() + _BLOCKED_SECONDS
+        self.memory.blocked_by = words
 
     def _pod(self, key: AttemptKey) -> RolloutPod:
         plan, spec = self.memory.plan, self.run.spec
@@ -206,11 +213,11 @@ class Applier:
         )
 
     async def _start_grading(self, action: actions.StartGrading) -> None:
-        plan = self.memory.plan
+        plan, seconds = self.memory.plan, limits_of(self.run).verifier_seconds
         count = len(plan.tasks)
         spec = GradeSpec(
             run=self.owner.uid,
-            generation=GENERATION,
+            generation=self.memory.ledger.generation,
             members=[
                 GradeMember(
                     ordinal=member.key.ordinal,
@@ -226,7 +233,7 @@ class Applier:
         )
         grading = Grading(
             image=self.images.verifier,
-            deadline_seconds=round(limits_of(self.run).verifier_seconds) * len(action.members),
+            deadline_seconds=max(1, round(seconds)) * len(action.members),
             overrides=self.run.spec.pod_overrides,
             resources=plan.world_resources,
             runtime_class_name=plan.runtime_class_name,
@@ -236,31 +243,35 @@ class Applier:
         )
         try:
             made = await self._create(JOBS, body)
-        except Forbidden as error:
-            self._forbidden(error, None)
+        except (Forbidden, Invalid) as error:
+            self._block(error.reason_text)
             return
         if made is None:
-            self.memory.blocked_until = self.clock() + _BLOCKED_SECONDS
-            self.memory.blocked_by = (
+            self._block(
                 f"a Job named {body['metadata']['name']} exists that is not this Run's: delete it"
             )
 
-    async def _delete(self, wanted: Sequence[actions.Action]) -> None:
-        gate = asyncio.Semaphore(_AT_ONCE)
+    async def _delete(self, action: actions.DeletePod | actions.DeleteJob) -> None:
+        resource = PODS if isinstance(action, actions.DeletePod) else JOBS
+        await self.client.delete(resource, self.owner.namespace, action.name, uid=action.uid)
 
-        async def delete(resource: Resource, name: str, uid: str) -> None:
-            async with gate:
-                await self.client.delete(resource, self.owner.namespace, name, uid=uid)
 
-        await asyncio.gather(
-            *(
-                delete(
-                    PODS if isinstance(action, actions.DeletePod) else JOBS, action.name, action.uid
-                )
-                for action in wanted
-                if isinstance(action, actions.DeletePod | actions.DeleteJob)
-            )
-        )
-        for action in wanted:
-            if isinstance(action, actions.DeleteJob):
-                self.memory.reports.pop(action.uid, None)
+def _keys_of(action: actions.Action) -> Sequence[AttemptKey]:
+    """Return the attempts that an action creates something for."""
+    if isinstance(action, actions.StartRollout):
+        return [action.key]
+    if isinstance(action, actions.StartGrading):
+        return [member.key for member in action.members]
+    return ()
+
+
+async def _all(steps: Iterable[Coroutine[None, None, None]]) -> list[BaseException]:
+    """Take all steps, a few at a time, and return what went wrong."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def take(step: Coroutine[None, None, None]) -> None:
+        async with gate:
+            await step
+
+    taken = await asyncio.gather(*(take(step) for step in steps), return_exceptions=True)
+    return [error for error in taken if error is not None]

@@ -83,11 +83,9 @@ class Checker:
 
     async def forget(self, request: Request) -> None:
         """Delete the Jobs of checks that have been read, the newest and older ones."""
-        for job in list(self._shell.jobs.objects.values()):
-            owners = job["metadata"].get("ownerReferences") or ()
-            if any(owner.get("uid") == request.owner.uid for owner in owners):
-                name, namespace = job["metadata"]["name"], request.owner.namespace
-                await self._shell.client.delete(JOBS, namespace, name, uid=uid_of(job))
+        for job in self._shell.jobs.owned_by(request.owner.uid):
+            name, namespace = job["metadata"]["name"], request.owner.namespace
+            await self._shell.client.delete(JOBS, namespace, name, uid=uid_of(job))
 
     def _job(self, request: Request, try_number: int) -> CheckJob:
         return CheckJob(
@@ -123,12 +121,7 @@ class Checker:
 
     async def _outcome(self, request: Request, job: Manifest) -> Checked | NotChecked | str:
         """Return what a Job came to; a text when it ended without a result, saying why."""
-        uid = uid_of(job)
-        pods = [
-            pod
-            for pod in self._shell.pods.objects.values()
-            if any(o.get("uid") == uid for o in pod["metadata"].get("ownerReferences") or ())
-        ]
+        pods = list(self._shell.pods.owned_by(uid_of(job)))
         if snapshots.is_finished(job) and not any(snapshots.judge_is_over(pod) for pod in pods):
             pods = await pods_of_job(self._shell.client, job)
         report = next((r for pod in pods if (r := snapshots.check_report(pod)) is not None), None)

@@ -11,7 +11,7 @@ from wavetank.api.run_status import ResolvedImages
 from wavetank.controller.ledger import RunLedger
 from wavetank.core.identity import AttemptKey
 from wavetank.core.lifecycle import Stage
-from wavetank.core.observed import Graded, SealSeen
+from wavetank.core.observed import Graded, PodSeen, SealSeen
 from wavetank.kube.objects import Manifest
 
 
@@ -32,8 +32,8 @@ class RunMemory:
     ledger: RunLedger
     seals: dict[AttemptKey, SealSeen] = field(default_factory=dict)
     """Seals of Pods that are gone, as the store lists them."""
-    seen: set[AttemptKey] = field(default_factory=set)
-    """Attempts whose Pod was in the watch's copy once."""
+    seen: dict[AttemptKey, PodSeen] = field(default_factory=dict)
+    """Attempts that had a Pod, as it was when last seen."""
     asked: set[AttemptKey] = field(default_factory=set)
     """Vanished attempts for whose seal the store was asked."""
     created: dict[AttemptKey, Created] = field(default_factory=dict)

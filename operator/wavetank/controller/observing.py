@@ -15,9 +15,10 @@ from wavetank.api.run import Run
 from wavetank.api.run_status import ResolvedImages
 from wavetank.api.wire import GradeRecord, GradeRecords, GradeReport, Seal, digest_of
 from wavetank.controller import snapshots
-from wavetank.controller.memory import RunMemory
+from wavetank.controller.memory import Created, RunMemory
 from wavetank.core.causes import Cause
-from wavetank.core.identity import AttemptKey
+from wavetank.core.errors import ClusterError
+from wavetank.core.identity import AttemptKey, rollout_pod_name, verifier_job_name
 from wavetank.core.observed import (
     Graded,
     JobSeen,
@@ -28,17 +29,12 @@ from wavetank.core.observed import (
     SealSeen,
 )
 from wavetank.kube.client import Client
-from wavetank.kube.objects import PODS, Manifest, uid_of
-from wavetank.store.client import StoreClient, StoreNotFound, StoreUnavailable
-
-RUN_UID_LABEL = "wavetank.dev/run-uid"
-COMPONENT_LABEL = "app.kubernetes.io/component"
-_MEMBERS = "wavetank.dev/members"
-_TRY = "wavetank.dev/try"
-_GENERATION = "wavetank.dev/generation"
+from wavetank.kube.objects import PODS, Manifest, controller_of, uid_of
+from wavetank.kube.watch import Watch
+from wavetank.store.client import StoreClient, StoreNotFound, StoreRefused, StoreUnavailable
 
 _CREATED_SECONDS = 60.0
-"""A Pod that we made and no watch told of for so long has come and gone."""
+"""A Pod that we made and no watch told of for so long is asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +49,17 @@ class Sources:
 class Children:
     """A Run's objects in the watches' copies."""
 
-    rollouts: tuple[Manifest, ...]
-    jobs: tuple[Manifest, ...]
-    verifier_pods: tuple[Manifest, ...]
+    pods: tuple[Manifest, ...]
+    """Rollout Pods."""
+    jobs: tuple[tuple[Manifest, tuple[Manifest, ...]], ...]
+    """Verifier Jobs, each with its Pods."""
 
 
-def children_of(pods: Iterable[Manifest], jobs: Iterable[Manifest], run_uid: str) -> Children:
-    """Return the Pods and Jobs of a Run."""
-    mine = [pod for pod in pods if _label(pod, RUN_UID_LABEL) == run_uid]
+def children_of(pods: Watch, jobs: Watch, run_uid: str) -> Children:
+    """Return the Pods and Jobs that a Run controls: who only bears its labels is none of its."""
     return Children(
-        rollouts=tuple(pod for pod in mine if _label(pod, COMPONENT_LABEL) == "rollout"),
-        jobs=tuple(job for job in jobs if _label(job, RUN_UID_LABEL) == run_uid),
-        verifier_pods=tuple(pod for pod in mine if _label(pod, COMPONENT_LABEL) == "verifier"),
+        pods=tuple(pods.owned_by(run_uid)),
+        jobs=tuple((job, tuple(pods.owned_by(uid_of(job)))) for job in jobs.owned_by(run_uid)),
     )
 
 
@@ -75,7 +70,6 @@ def limits_of(run: Run) -> Limits:
         parallelism=run.spec.parallelism,
         max_attempts=run.spec.retries.max_attempts,
         start_seconds=timeouts.start_seconds,
-        rollout_seconds=timeouts.rollout_seconds * float(timeouts.rollout_multiplier),
         verifier_seconds=timeouts.verifier_seconds * float(timeouts.verifier_multiplier),
     )
 
@@ -89,11 +83,13 @@ async def observe(
         ClusterError: If the store does not answer about a Pod that vanished: without its seal it
             cannot be told whether that rollout ended.
     """
-    pods = _pods(memory, children.rollouts, now)
+    pods = await _pods(run, memory, children.pods, sources.client, now)
     vanished = await _vanished(memory, {pod.key for pod in pods}, sources.store)
-    jobs = [await _job(memory, job, children.verifier_pods, sources) for job in children.jobs]
-    _note_ended(memory, pods, now)
-    _note_images(memory, (*children.rollouts, *children.verifier_pods))
+    jobs = [await _job(run, memory, job, own, sources) for job, own in children.jobs]
+    _forget_what_is_over(memory, children)
+    for key in [*memory.seals, *(pod.key for pod in pods if pod.seal is not None)]:
+        memory.ended_seen.setdefault(key, now)
+    _note_images(memory, (*children.pods, *(pod for _, own in children.jobs for pod in own)))
     return RunSeen(
         total=len(memory.plan.tasks) * run.spec.k,
         limits=limits_of(run),
@@ -103,6 +99,7 @@ async def observe(
         jobs=tuple(job for job in jobs if job is not None),
         seals={key: seal for key, seal in memory.seals.items() if key in vanished},
         vanished=vanished,
+        last_seen={key: pod for key, pod in memory.seen.items() if key in vanished},
         ended_seen=memory.ended_seen,
         refused=memory.refused,
         blocked_until=memory.blocked_until,
@@ -110,22 +107,43 @@ async def observe(
     )
 
 
-def _pods(memory: RunMemory, raw: Sequence[Manifest], now: float) -> list[PodSeen]:
+async def _pods(
+    run: Run, memory: RunMemory, raw: Sequence[Manifest], client: Client, now: float
+) -> list[PodSeen]:
     """Return the rollout Pods: those the watch told of, and those we made a moment ago."""
+    meta = run.metadata
     found: dict[AttemptKey, Manifest] = {}
     for pod in raw:
         key = snapshots.attempt_key(pod)
-        if key is not None:
-            found[key] = pod
-            memory.created.pop(key, None)
-    memory.seen |= set(found)
+        if key is None or pod["metadata"]["name"] != rollout_pod_name(meta.name, meta.uid, key):
+            continue
+        found[key] = pod
+        memory.created.pop(key, None)
     for key, made in list(memory.created.items()):
         if now - made.at > _CREATED_SECONDS:
-            memory.seen.add(key)
-            del memory.created[key]
-        else:
-            found[key] = made.pod
-    return [snapshots.pod_seen(pod, key, memory.uid) for key, pod in sorted(found.items())]
+            # The watch may be late, or the Pod has come and gone: only the API server knows.
+            there = await client.find(PODS, meta.namespace, made.pod["metadata"]["name"])
+            if there is None or uid_of(there) != uid_of(made.pod):
+                memory.seen[key] = snapshots.pod_seen(made.pod, key, memory.uid)
+                del memory.created[key]
+                continue
+            memory.created[key] = made = Created(there, now)
+        found[key] = made.pod
+    pods = [snapshots.pod_seen(pod, key, memory.uid) for key, pod in sorted(found.items())]
+    memory.seen |= {pod.key: pod for pod in pods if pod.key not in memory.created}
+    return pods
+
+
+def _forget_what_is_over(memory: RunMemory, children: Children) -> None:
+    """Keep nothing of attempts whose word is in the ledger, or of Jobs that are gone."""
+    is_over = memory.ledger.view().is_over
+    jobs = {uid_of(job) for job, _ in children.jobs}
+    memory.asked = {key for key in memory.asked if not is_over(key)}
+    for known in (memory.seen, memory.seals, memory.ended_seen, memory.refused):
+        for key in [key for key in known if is_over(key)]:
+            del known[key]
+    for uid in [uid for uid in memory.reports if uid not in jobs]:
+        del memory.reports[uid]
 
 
 def _note_images(memory: RunMemory, pods: Iterable[Manifest]) -> None:
@@ -147,29 +165,39 @@ async def _vanished(
     memory: RunMemory, present: set[AttemptKey], store: StoreClient
 ) -> frozenset[AttemptKey]:
     """Return the attempts whose Pod is gone though the ledger has nothing of them."""
-    ledger = memory.ledger.view()
-    gone = set()
-    for key in (memory.seen | set(memory.seals)) - present:
-        failed = any(f.key == key for f in ledger.failures.get(key.ordinal, ()))
-        if key.ordinal in ledger.records or failed:
-            continue
-        gone.add(key)
-        if key not in memory.asked and key not in memory.seals:
+    gone = _not_over(memory, {*memory.seen, *memory.seals} - present)
+    if news := gone - memory.asked:
+        # Another operator may have written what it had to say, and deleted it.
+        await memory.ledger.refresh(key.ordinal for key in news)
+        gone = _not_over(memory, gone)
+    for key in sorted(gone - memory.asked):
+        if key not in memory.seals:
             seal = await fetch_seal(store, memory.uid, key)
-            memory.asked.add(key)
             if seal is not None:
                 memory.seals[key] = seal
+        memory.asked.add(key)
     return frozenset(gone)
 
 
+def _not_over(memory: RunMemory, keys: set[AttemptKey]) -> set[AttemptKey]:
+    ledger = memory.ledger.view()
+    return {key for key in keys if not ledger.is_over(key)}
+
+
 async def fetch_seal(store: StoreClient, run_uid: str, key: AttemptKey) -> SealSeen | None:
-    """Return the seal of an attempt from the store; None when there is none."""
+    """Return the seal of an attempt from the store; None when there is none.
+
+    Raises:
+        ClusterError: If the store does not give it out.
+    """
     path = f"/v1/runs/{run_uid}/{key.ordinal}/{key.attempt}/seal"
     try:
         seal = Seal.model_validate_json(await store.get(path))
     except (StoreNotFound, ValidationError):
         return None
-    return snapshots.seal_seen(seal)
+    except StoreRefused as error:
+        raise ClusterError(f"{path}: {error}") from error
+    return snapshots.seal_of(seal, key, run_uid)
 
 
 async def stored_seals(
@@ -189,45 +217,39 @@ async def stored_seals(
     return seals
 
 
-def _note_ended(memory: RunMemory, pods: Iterable[PodSeen], now: float) -> None:
-    for pod in pods:
-        if pod.seal is not None:
-            memory.ended_seen.setdefault(pod.key, now)
-
-
 async def _job(
-    memory: RunMemory, job: Manifest, pods: Sequence[Manifest], sources: Sources
+    run: Run, memory: RunMemory, job: Manifest, pods: Sequence[Manifest], sources: Sources
 ) -> JobSeen | None:
-    """Return a verifier Job with what it reported; None when it is not of our form."""
-    notes = job["metadata"].get("annotations") or {}
-    members = snapshots.members_of(notes.get(_MEMBERS, ""))
-    if not members or not str(notes.get(_TRY, "")).isdigit():
+    """Return a verifier Job with what it reported; None when it is not one that we make."""
+    form, meta = snapshots.verifier_job_of(job), run.metadata
+    if form is None or job["metadata"]["name"] != verifier_job_name(
+        meta.name, meta.uid, form[0], memory.ledger.generation, form[1]
+    ):
         return None
-    uid = uid_of(job)
-    own = [pod for pod in pods if _is_owned_by(pod, uid)]
-    if snapshots.is_finished(job) and not any(snapshots.judge_is_over(pod) for pod in own):
-        own = await pods_of_job(sources.client, job)
-    report = next((r for pod in own if (r := snapshots.grade_report(pod)) is not None), None)
-    pending = False
+    (members, try_number), uid = form, uid_of(job)
+    if snapshots.is_finished(job) and not any(snapshots.judge_is_over(pod) for pod in pods):
+        pods = await pods_of_job(sources.client, job)
+    report = next((r for pod in pods if (r := snapshots.grade_report(pod)) is not None), None)
+    problem = ""
     if report is not None and uid not in memory.reports:
         try:
-            memory.reports[uid] = await _records(
-                memory.plan, memory.uid, report, members, sources.store
-            )
-        except StoreUnavailable:
-            pending = True
+            memory.reports[uid] = await _records(memory, report, members, sources.store)
+        except (StoreUnavailable, StoreRefused) as error:
+            problem = f"the records of verifier Job {job['metadata']['name']}: {error}"
     finished = report is not None or snapshots.is_finished(job)
     return JobSeen(
         name=job["metadata"]["name"],
         uid=uid,
         members=members,
-        try_number=int(notes[_TRY]),
+        try_number=try_number,
         created_at=seconds(job["metadata"].get("creationTimestamp")) or 0.0,
+        started_at=snapshots.judge_started_at(pods),
         finished=finished,
-        timed_out=finished and snapshots.is_deadline(job, own),
+        store_away=report is not None and report.cause is Cause.STORE_UNAVAILABLE,
+        timed_out=finished and snapshots.is_deadline(job, pods),
         graded=memory.reports.get(uid, ()),
-        pending=pending,
-        problem=_job_problem(job, own, report, finished=finished),
+        pending=bool(problem),
+        problem=problem or _job_problem(job, pods, report, finished=finished),
     )
 
 
@@ -236,7 +258,11 @@ async def pods_of_job(client: Client, job: Manifest) -> list[Manifest]:
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     selector = f"batch.kubernetes.io/job-name={name}"
     listing = await client.list(PODS, namespace, label_selector=selector)
-    return [pod for pod in listing.items if _is_owned_by(pod, uid_of(job))]
+    return [
+        pod
+        for pod in listing.items
+        if (owner := controller_of(pod)) is not None and owner.uid == uid_of(job)
+    ]
 
 
 def _job_problem(
@@ -250,17 +276,13 @@ def _job_problem(
 
 
 async def _records(
-    plan: Plan,
-    run_uid: str,
-    report: GradeReport,
-    members: Sequence[AttemptKey],
-    store: StoreClient,
+    memory: RunMemory, report: GradeReport, members: Sequence[AttemptKey], store: StoreClient
 ) -> tuple[Graded, ...]:
     """Return a report's records, as far as they are about the Job's own members."""
     if report.records is not None:
         documents = GradeRecords(records=report.records)
     else:
-        path = f"/v1/runs/{run_uid}/grades/{report.sha256}"
+        path = f"/v1/runs/{memory.uid}/grades/{report.sha256}"
         try:
             documents = GradeRecords.model_validate_json(await store.get(path))
         except (StoreNotFound, ValidationError):
@@ -272,7 +294,7 @@ async def _records(
     for record in documents.records:
         key = AttemptKey(record.ordinal, record.attempt)
         if key in wanted:
-            records.setdefault(key, _graded(plan, key, record))
+            records.setdefault(key, _graded(memory.plan, key, record))
     return tuple(records.values())
 
 
@@ -284,12 +306,3 @@ def _graded(plan: Plan, key: AttemptKey, record: GradeRecord) -> Graded:
     if reward is None and cause is None:
         cause = Cause.REWARD_MISSING
     return Graded(key, record.seal, record.grader, reward, cause, scores)
-
-
-def _is_owned_by(pod: Manifest, uid: str) -> bool:
-    owners = pod["metadata"].get("ownerReferences") or ()
-    return any(owner.get("uid") == uid for owner in owners)
-
-
-def _label(item: Manifest, name: str) -> str:
-    return str((item["metadata"].get("labels") or {}).get(name, ""))

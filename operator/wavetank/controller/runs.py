@@ -1,5 +1,6 @@
 """The cycle of a Run: plan, observe, decide, apply, then one status write and its events."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 from wavetank.api.conditions import is_true
@@ -11,12 +12,12 @@ from wavetank.api.results import NO_MODEL, figures_of
 from wavetank.api.run import Run
 from wavetank.api.run_status import RunStatus
 from wavetank.controller import reporting
-from wavetank.controller.applying import GENERATION, Applier, Images
-from wavetank.controller.ledger import RunLedger
+from wavetank.controller.applying import Applier, Images
+from wavetank.controller.ledger import GENERATION, RunLedger
 from wavetank.controller.logs import get_logger
 from wavetank.controller.memory import RunMemory
 from wavetank.controller.observing import Sources, children_of, observe, stored_seals
-from wavetank.controller.planning import Waiting, plan_of
+from wavetank.controller.planning import PlanDamaged, Waiting, name_conflict, plan_of
 from wavetank.controller.queue import Key
 from wavetank.controller.shell import Shell
 from wavetank.controller.storage import (
@@ -29,22 +30,23 @@ from wavetank.controller.storage import (
 )
 from wavetank.core.actions import Decision
 from wavetank.core.decide import decide
-from wavetank.core.errors import BugError, SpecError
+from wavetank.core.errors import BugError, ClusterError, SpecError
 from wavetank.core.lifecycle import Stage, check_step
 from wavetank.core.observed import RunSeen
-from wavetank.kube.errors import Conflict, NotFound
-from wavetank.kube.objects import CONFIGMAPS, RUNS, SECRETS, Manifest
+from wavetank.kube.errors import ApiError, Conflict, Invalid, NotFound
+from wavetank.kube.objects import CONFIGMAPS, RUNS, SECRETS, Manifest, version_of
 from wavetank.manifests.objects import RunOwner, TokenKey, results_config_map, tokens_secret
 
 _log = get_logger(__name__)
-
-_WAIT_SECONDS = 3.0
-"""Between looks at a Benchmark that is not ready yet."""
 
 _STATUS_SECONDS = 2.0
 """Between two status writes of a Run that goes on; the last one is written at once."""
 
 _AGAIN_SECONDS = 0.5
+
+_STUBBORN = 3
+"""Looks in a row that the cluster does not let end well: from then on the status says why. One is
+no news."""
 
 _TOKEN_SECONDS = 86_400.0
 """How often a Run's tokens are signed anew."""
@@ -56,14 +58,19 @@ class RunReconciler:
     def __init__(self, shell: Shell, storage: Storage) -> None:
         self._shell = shell
         self._storage = storage
-        self._memories: dict[str, RunMemory] = {}
+        self._memories: dict[Key, RunMemory] = {}
         self._states: dict[Key, str] = {}
+        self._troubles: dict[Key, int] = {}
+        """Looks in a row that the cluster did not let end well."""
 
     async def __call__(self, key: Key) -> float | None:
         """Look at one Run; return in how many seconds to look again at the latest."""
         raw = await self._shell.client.find(RUNS, key.namespace, key.name)
         if raw is None or raw["metadata"].get("deletionTimestamp"):
-            self._forget(key, raw)
+            self._memories.pop(key, None)
+            self._states.pop(key, None)
+            self._troubles.pop(key, None)
+            self._tell_counts()
             return None
         try:
             run = read(Run, raw)
@@ -71,36 +78,35 @@ class RunReconciler:
             # Stored under another version of the CRD: nothing can be done until it is changed.
             _log.warning("run cannot be read", run=f"{key.namespace}/{key.name}", problem=error)
             return None
-        if _is_at_rest(run) and not self._has_children(run):
+        if _says_complete(run) and not self._has_children(run):
             self._tell_state(key, run.status)
-            self._memories.pop(run.metadata.uid, None)
+            self._memories.pop(key, None)
             return None
         return await self._cycle(key, raw, run)
-
-    def _forget(self, key: Key, raw: Manifest | None) -> None:
-        self._states.pop(key, None)
-        if raw is not None:
-            self._memories.pop(raw["metadata"]["uid"], None)
-        self._tell_counts()
 
     async def _cycle(self, key: Key, raw: Manifest, run: Run) -> float | None:
         meta = run.metadata
         owner = RunOwner(meta.name, meta.namespace, meta.uid)
-        memory = self._memories.get(meta.uid)
-        if memory is None:
-            plan = await plan_of(self._shell.client, self._storage.client, run, owner)
-            if isinstance(plan, Waiting):
-                return await self._wait(key, raw, run, plan)
-            try:
-                memory = await self._open(run, owner, plan)
-            except LedgerDamaged as error:
-                return await self._fail(key, raw, run, "LedgerDamaged", str(error))
         try:
-            return await self._look(key, raw, run, owner, memory)
-        except LedgerDamaged as error:
-            return await self._fail(key, raw, run, "LedgerDamaged", str(error))
+            memory = self._memories.get(key)
+            if memory is None or memory.uid != meta.uid:
+                plan = await plan_of(self._shell.client, self._storage.client, run, owner)
+                if isinstance(plan, Waiting):
+                    return await self._wait(key, raw, run, plan)
+                memory = await self._open(key, run, owner, plan)
+            wait = await self._look(key, raw, run, owner, memory)
+        except (LedgerDamaged, PlanDamaged) as error:
+            # Read anew at the next look: somebody may have restored it.
+            self._memories.pop(key, None)
+            reason = "LedgerDamaged" if isinstance(error, LedgerDamaged) else "PlanDamaged"
+            return await self._fail(key, raw, run, reason, str(error))
+        except (ClusterError, Invalid) as error:
+            await self._tell_trouble(key, run, error)
+            raise
+        self._troubles.pop(key, None)
+        return wait
 
-    async def _open(self, run: Run, owner: RunOwner, plan: Plan) -> RunMemory:
+    async def _open(self, key: Key, run: Run, owner: RunOwner, plan: Plan) -> RunMemory:
         """Load the ledger and the seals that are not in it: what a new operator must know."""
         ledger = RunLedger(self._shell.client, owner, GENERATION, [task.id for task in plan.tasks])
         known = run.status.ledger
@@ -111,9 +117,9 @@ class RunReconciler:
         if run.status.resolved and run.status.resolved.images:
             memory.images = run.status.resolved.images
         open_ordinals = set(range(len(plan.tasks) * run.spec.k)) - set(ledger.view().records)
-        if run.status.started_at is not None and open_ordinals:
+        if open_ordinals:
             memory.seals = await stored_seals(self._storage.client, owner.uid, open_ordinals)
-        self._memories[owner.uid] = memory
+        self._memories[key] = memory
         return memory
 
     async def _look(
@@ -122,10 +128,14 @@ class RunReconciler:
         now = self._now()
         await self._sign_tokens(owner, memory, now)
         shell = self._shell
-        children = children_of(shell.pods.objects.values(), shell.jobs.objects.values(), owner.uid)
+        children = children_of(shell.pods, shell.jobs, owner.uid)
         sources = Sources(shell.client, self._storage.client)
         seen = await observe(run, memory, children, sources, now)
         decision = decide(seen, now)
+        if not decision.complete and _says_complete(run):
+            # Another operator has written more than is known here.
+            self._memories.pop(key, None)
+            return _AGAIN_SECONDS
         self._check_steps(key, memory, seen, decision)
         if run.status.started_at is None:
             await self._announce(raw, memory, seen)
@@ -140,9 +150,9 @@ class RunReconciler:
             owner=owner,
             memory=memory,
         )
-        added = await applier.apply(decision.actions)
+        has_news = await applier.apply(decision.actions)
         wait = await self._report(key, raw, run, memory, decision)
-        if added:
+        if has_news:
             return 0.0
         waits = [w for w in (wait, decision.look_again_after) if w is not None]
         if memory.created or memory.blocked_until > now:
@@ -179,7 +189,12 @@ class RunReconciler:
                 check_step(ordinal, before, after)
             except BugError as error:
                 _log.error("impossible step", run=f"{key.namespace}/{key.name}", problem=error)
-        memory.stages = dict(decision.stages)
+        # That something is recorded is the ledger's to say: the write may still fail.
+        memory.stages = {
+            ordinal: stage
+            for ordinal, stage in decision.stages.items()
+            if stage is not Stage.RECORDED
+        }
 
     async def _report(
         self, key: Key, raw: Manifest, run: Run, memory: RunMemory, decision: Decision
@@ -208,15 +223,24 @@ class RunReconciler:
         if decision.complete:
             owner = RunOwner(run.metadata.name, run.metadata.namespace, run.metadata.uid)
             results = reporting.results_text(run, memory.plan, ledger, figures, "Complete")
-            body = results_config_map(owner, {"results.json": results})
-            await self._shell.client.apply(
-                CONFIGMAPS, owner.namespace, body["metadata"]["name"], body
-            )
+            await self._keep_results(raw, owner, results)
         if not await self._write_status(key, run, status):
             return _AGAIN_SECONDS
         memory.status_at, memory.status_text = now, text
         await self._tell_events(raw, run, status, decision)
         return None
+
+    async def _keep_results(self, raw: Manifest, owner: RunOwner, results: str) -> None:
+        """Write the table of results, unless its name is somebody else's: say so then."""
+        client, body = self._shell.client, results_config_map(owner, {"results.json": results})
+        name = body["metadata"]["name"]
+        found = await client.find(CONFIGMAPS, owner.namespace, name)
+        foreign = None if found is None else name_conflict(found, owner)
+        if foreign is None:
+            version = None if found is None else version_of(found)
+            await client.apply(CONFIGMAPS, owner.namespace, name, body, resource_version=version)
+        else:
+            await self._shell.events.post(raw, foreign.reason, foreign.message, warning=True)
 
     async def _write_status(self, key: Key, run: Run, status: RunStatus) -> bool:
         """Write a status; False when the Run was changed or deleted since it was read."""
@@ -258,21 +282,37 @@ class RunReconciler:
             await self._write_status(key, run, status)
             await self._shell.events.post(raw, why.reason, why.message, warning=True)
         self._tell_state(key, status)
-        return _WAIT_SECONDS
+        return why.again_after
 
     async def _fail(
         self, key: Key, raw: Manifest, run: Run, reason: str, message: str
     ) -> float | None:
+        if _says_complete(run):
+            _log.error("run is damaged", run=f"{key.namespace}/{key.name}", problem=message)
+            return None
         status = reporting.failed_status(run, reason, message, rfc3339(self._now()))
+        self._tell_state(key, status)
         if status != run.status:
             await self._write_status(key, run, status)
             await self._shell.events.post(raw, reason, message, warning=True)
         return None
 
+    async def _tell_trouble(self, key: Key, run: Run, error: ClusterError | Invalid) -> None:
+        """Say in the status what keeps looks from ending well, if it does so again and again."""
+        self._troubles[key] = self._troubles.get(key, 0) + 1
+        if self._troubles[key] < _STUBBORN or _says_complete(run):
+            return
+        words = error.reason_text if isinstance(error, ApiError | Invalid) else str(error)
+        status = reporting.waiting_status(run, "Blocked", words, rfc3339(self._now()))
+        if memory := self._memories.get(key):
+            memory.status_text = ""  # what it was before is news again, once this is over
+        if status != run.status:
+            with suppress(ClusterError):  # it may be the API server itself that is in trouble
+                await self._write_status(key, run, status)
+
     def _has_children(self, run: Run) -> bool:
-        shell, uid = self._shell, run.metadata.uid
-        children = children_of(shell.pods.objects.values(), shell.jobs.objects.values(), uid)
-        return bool(children.rollouts or children.jobs)
+        children = children_of(self._shell.pods, self._shell.jobs, run.metadata.uid)
+        return bool(children.pods or children.jobs)
 
     def _tell_state(self, key: Key, status: RunStatus) -> None:
         self._states[key] = _state(status)
@@ -295,11 +335,10 @@ def _state(status: RunStatus) -> str:
     return "waiting" if status.started_at is None else "running"
 
 
-def _is_at_rest(run: Run) -> bool:
-    """Tell whether a Run is over, and said so of its present spec."""
+def _says_complete(run: Run) -> bool:
+    """Tell whether a Run's status says that its present spec is done."""
     current = run.status.observed_generation == run.metadata.generation
-    over = is_true(run.status.conditions, "Complete") or is_true(run.status.conditions, "Failed")
-    return current and over
+    return current and is_true(run.status.conditions, "Complete")
 
 
 def _images(shell: Shell) -> Images:

@@ -4,6 +4,7 @@ Called by observe, with objects from the watches. Only the fields in use are rea
 untrusted container wrote is parsed here and nowhere else; what does not parse counts as absent.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -13,21 +14,28 @@ from wavetank.api.moments import seconds
 from wavetank.api.wire import CheckReport, GradeReport, Seal, Wire, WorldMessage
 from wavetank.core.identity import AttemptKey
 from wavetank.core.observed import Container, ContainerPhase, End, PodSeen, SealSeen
+from wavetank.manifests.objects import NOTE_ATTEMPT, NOTE_MEMBERS, NOTE_ORDINAL, NOTE_TRY
 
 Raw = Mapping[str, Any]
 M = TypeVar("M", bound=Wire)
 
-_ORDINAL = "wavetank.dev/ordinal"
-_ATTEMPT = "wavetank.dev/attempt"
+_PLAIN_NUMBER = re.compile(r"[0-9]{1,9}")
+"""As the operator writes it: ``int`` would take signs, spaces and other scripts' digits too."""
 
 
 def attempt_key(pod: Raw) -> AttemptKey | None:
     """Return which attempt a rollout Pod is; None when its annotations do not say so."""
-    notes = pod["metadata"].get("annotations") or {}
-    try:
-        return AttemptKey(int(notes[_ORDINAL]), int(notes[_ATTEMPT]))
-    except (KeyError, ValueError):
+    return _key(_note(pod, NOTE_ORDINAL), _note(pod, NOTE_ATTEMPT))
+
+
+def _key(ordinal: str, attempt: str) -> AttemptKey | None:
+    if not (_PLAIN_NUMBER.fullmatch(ordinal) and _PLAIN_NUMBER.fullmatch(attempt)):
         return None
+    return AttemptKey(int(ordinal), int(attempt))
+
+
+def _note(item: Raw, name: str) -> str:
+    return str((item["metadata"].get("annotations") or {}).get(name, ""))
 
 
 def members_of(text: str) -> tuple[AttemptKey, ...]:
@@ -36,11 +44,16 @@ def members_of(text: str) -> tuple[AttemptKey, ...]:
     >>> members_of("12.1,13.2")
     (AttemptKey(ordinal=12, attempt=1), AttemptKey(ordinal=13, attempt=2))
     """
-    try:
-        pairs = [part.split(".") for part in text.split(",") if part]
-        return tuple(AttemptKey(int(ordinal), int(attempt)) for ordinal, attempt in pairs)
-    except ValueError:
-        return ()
+    members = [_key(*part.partition(".")[::2]) for part in text.split(",")]
+    return () if None in members else tuple(key for key in members if key is not None)
+
+
+def verifier_job_of(job: Raw) -> tuple[tuple[AttemptKey, ...], int] | None:
+    """Return the members and the try of a verifier Job; None when its annotations are not so."""
+    members, number = members_of(_note(job, NOTE_MEMBERS)), _note(job, NOTE_TRY)
+    if not members or not _PLAIN_NUMBER.fullmatch(number):
+        return None
+    return members, int(number)
 
 
 def pod_seen(pod: Raw, key: AttemptKey, run_uid: str) -> PodSeen:
@@ -63,19 +76,26 @@ def pod_seen(pod: Raw, key: AttemptKey, run_uid: str) -> PodSeen:
         delete_requested_at=_delete_requested_at(metadata),
         disrupted_at=seconds(disrupted.get("lastTransitionTime")) if is_disrupted else None,
         disruption=str(disrupted.get("message", "")) if is_disrupted else "",
+        ends_at=_ends_at(pod),
         reason=str(status.get("reason", "")),
         message=str(status.get("message", "")),
         setup=_container(containers.get("solution")),
         world=_container(containers.get("world")),
         agent=_container(containers.get("agent")),
-        seal=None if message is None else _seal_of(message, key, run_uid),
+        seal=None if message is None else seal_of(message.seal, key, run_uid),
         world_cause=None if message is None else message.cause,
         world_message="" if message is None else message.message,
     )
 
 
-def seal_seen(seal: Seal) -> SealSeen:
-    """Return a seal document as the value that ``decide`` knows."""
+def seal_of(seal: Seal | None, key: AttemptKey, run_uid: str) -> SealSeen | None:
+    """Return a seal document as the value that ``decide`` knows; None when it is of another."""
+    if seal is None or (seal.run, seal.ordinal, seal.attempt) != (
+        run_uid,
+        key.ordinal,
+        key.attempt,
+    ):
+        return None
     return SealSeen(
         end=End(seal.end.value),
         digest=seal.digest(),
@@ -84,17 +104,6 @@ def seal_seen(seal: Seal) -> SealSeen:
         started_at=seconds(seal.started_at),
         ended_at=seconds(seal.ended_at),
     )
-
-
-def _seal_of(message: WorldMessage, key: AttemptKey, run_uid: str) -> SealSeen | None:
-    seal = message.seal
-    if seal is None or (seal.run, seal.ordinal, seal.attempt) != (
-        run_uid,
-        key.ordinal,
-        key.attempt,
-    ):
-        return None
-    return seal_seen(seal)
 
 
 def world_message(status: Raw | None) -> WorldMessage | None:
@@ -157,6 +166,12 @@ def judge_words(pods: Iterable[Raw]) -> str:
             parts = (f"the judge ended with exit code {judge.exit_code}", judge.reason)
             return ", ".join(part for part in parts if part)
     return ""
+
+
+def judge_started_at(pods: Iterable[Raw]) -> float | None:
+    """Return when the judge of a Job's Pods began; None while it did not."""
+    judges = [_container(_statuses(pod.get("status") or {}).get("judge")) for pod in pods]
+    return next((judge.started_at for judge in judges if judge and judge.started_at), None)
 
 
 def judge_is_over(pod: Raw) -> bool:
@@ -225,6 +240,13 @@ def _delete_requested_at(metadata: Raw) -> float | None:
     if at is None:
         return None
     return at - float(metadata.get("deletionGracePeriodSeconds") or 0)
+
+
+def _ends_at(pod: Raw) -> float | None:
+    """Return when the kubelet will end a Pod: it counts from when it took the Pod in."""
+    started = seconds((pod.get("status") or {}).get("startTime"))
+    limit = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    return None if started is None or limit is None else started + float(limit)
 
 
 def job_words(job: Raw) -> str:

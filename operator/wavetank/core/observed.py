@@ -69,6 +69,8 @@ class PodSeen:
     disrupted_at: float | None = None
     """When a DisruptionTarget condition came."""
     disruption: str = ""
+    ends_at: float | None = None
+    """When its kubelet ends it whatever it does (``activeDeadlineSeconds`` after its start there)."""
     reason: str = ""
     """``status.reason``: Evicted, NodeLost, DeadlineExceeded, ..."""
     message: str = ""
@@ -114,7 +116,11 @@ class JobSeen:
     try_number: int
     """Which try this is for its members; more than 1 only for a Job with a single member."""
     created_at: float
+    started_at: float | None = None
+    """When its judge began; None while its Pod has not started."""
     finished: bool = False
+    store_away: bool = False
+    """It finished without grading, since it could not reach the store: no verifier's fault."""
     timed_out: bool = False
     """Its Pod was ended by its deadline."""
     graded: tuple[Graded, ...] = ()
@@ -180,6 +186,12 @@ class Ledger:
     """By ordinal, in the order of attempts."""
     failed_gradings: Mapping[int, tuple[FailedGrading, ...]] = field(default_factory=dict)
 
+    def is_over(self, key: AttemptKey) -> bool:
+        """Tell whether all that an attempt had to say is here: its failure, or any record."""
+        if key.ordinal in self.records:
+            return True
+        return any(failure.key == key for failure in self.failures.get(key.ordinal, ()))
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -188,8 +200,8 @@ class Limits:
     parallelism: int
     max_attempts: int = 3
     start_seconds: float = 300
-    rollout_seconds: float = 900
     verifier_seconds: float = 600
+    """For each member of a verifier Job."""
     seal_wait_seconds: float = 600
 
 
@@ -207,7 +219,9 @@ class RunSeen:
     seals: Mapping[AttemptKey, SealSeen] = field(default_factory=dict)
     """Seals found in the store whose Pod is gone."""
     vanished: frozenset[AttemptKey] = frozenset()
-    """Pods that were seen once and are gone, though nothing of them is in the ledger."""
+    """Attempts whose Pod is gone, though nothing of them is in the ledger."""
+    last_seen: Mapping[AttemptKey, PodSeen] = field(default_factory=dict)
+    """Pods that are gone, as they were when last seen; not of all that vanished."""
     ended_seen: Mapping[AttemptKey, float] = field(default_factory=dict)
     """When this operator first saw a seal: the wait for a fuller verifier Job starts there."""
     refused: Mapping[AttemptKey, str] = field(default_factory=dict)

@@ -16,6 +16,12 @@ SEAL_SLACK_SECONDS = 120.0
 DELETE_SLACK_SECONDS = 120.0
 """A Pod that is still there so long after its deletion has no kubelet that could end it."""
 
+NO_WORLD_CODE = 125
+"""Of the agents' wrapper: the world did not answer, so there was nothing to act on."""
+
+_STOPPED_CODES = frozenset({137, 143})
+"""Of a container that was ended by SIGKILL or SIGTERM: what a kubelet does to one that it removes."""
+
 IMAGE_REASONS = frozenset(
     {
         "ErrImagePull",
@@ -66,30 +72,57 @@ def judge_pod(pod: PodSeen, limits: Limits, now: float) -> Verdict:
     if pod.agent is not None and pod.agent.phase is ContainerPhase.TERMINATED:
         return _sealing(pod.agent, limits, now)
     if pod.agent is not None and pod.agent.phase is ContainerPhase.RUNNING:
-        return Verdict(Stage.ACTING)
+        return _acting(pod, now)
     return _starting(pod, limits, now)
 
 
-def judge_seal(seal: SealSeen, pod: PodSeen | None) -> Verdict:
-    """Return what a seal means, given the Pod's state; without a Pod nothing can be proven."""
-    if seal.end is End.INTERRUPTED and not _agent_ended_first(pod):
+def judge_seal(seal: SealSeen, pod: PodSeen | None, *, is_proven: bool = False) -> Verdict:
+    """Return what a seal means.
+
+    Args:
+        seal: The sealed end.
+        pod: Its Pod as it is, or was last seen; None when it was never seen.
+        is_proven: Whether the Pod's state was judged before, and well: it is being graded.
+    """
+    agent = None if pod is None else pod.agent
+    if seal.end is End.INTERRUPTED and not is_proven:
+        if agent is not None and agent.exit_code == NO_WORLD_CODE and seal.started_at is None:
+            return _failed(Cause.WORLD_FAILED, "the world did not answer when the agent started")
         if pod is None:
             return _failed(Cause.POD_DELETED, "its Pod was deleted before the agent had ended")
-        words = pod.message or pod.disruption or "its Pod was ended before the agent had ended"
-        return _failed(_removal(pod) or Cause.POD_DELETED, words)
-    agent = None if pod is None else pod.agent
+        if not _agent_ended_first(pod):
+            words = pod.message or pod.disruption or "its Pod was ended before the agent had ended"
+            return _failed(_removal(pod) or Cause.POD_DELETED, words)
     return Verdict(Stage.ENDED, seal=seal, agent_cause=_agent_cause(seal, agent))
 
 
-def _agent_ended_first(pod: PodSeen | None) -> bool:
+def judge_vanished(last: PodSeen | None) -> Verdict:
+    """Return what it means that a Pod is gone without a seal.
+
+    Args:
+        last: The Pod as it was last seen; None when it never was.
+    """
+    words = "" if last is None else last.message or last.disruption
+    cause = None if last is None else _removal(last)
+    return _failed(cause or Cause.POD_DELETED, words or "its Pod is gone and left no sealed end")
+
+
+def _agent_ended_first(pod: PodSeen) -> bool:
     """Tell whether the Pod's status proves that the agent ended before anyone ended the Pod."""
-    if pod is None or pod.agent is None or pod.agent.finished_at is None:
+    agent = pod.agent
+    if agent is None or agent.finished_at is None:
         return False
-    if pod.reason in {"Evicted", "DeadlineExceeded", "NodeLost", "Terminated"}:
+    if pod.reason in _REMOVED or pod.reason == "DeadlineExceeded":
         return False
     moments = [m for m in (pod.delete_requested_at, pod.disrupted_at) if m is not None]
+    if not moments:
+        return True
+    # The agent's end is told by its node's clock, the removal by the API server's, which may be
+    # behind: who was killed may have been killed by the removal.
+    if agent.exit_code in _STOPPED_CODES and agent.reason != "OOMKilled":
+        return False
     # Kubernetes' timestamps have whole seconds: the same second proves nothing.
-    return not moments or pod.agent.finished_at < min(moments)
+    return agent.finished_at < min(moments)
 
 
 def _agent_cause(seal: SealSeen, agent: Container | None) -> Cause | None:
@@ -103,12 +136,21 @@ def _agent_cause(seal: SealSeen, agent: Container | None) -> Cause | None:
     return Cause.AGENT_FAILED if exit_code not in (None, 0) else None
 
 
+_REMOVED = {
+    "Evicted": Cause.EVICTED,
+    "Preempting": Cause.EVICTED,
+    "NodeLost": Cause.NODE_LOST,
+    "NodeShutdown": Cause.NODE_LOST,
+    "Terminated": Cause.NODE_LOST,
+}
+"""``status.reason`` of a Pod that its node, or the control plane for it, has removed. The last two
+are a node's graceful shutdown. Source: kubernetes pkg/kubelet/eviction, preemption, nodeshutdown."""
+
+
 def _removal(pod: PodSeen) -> Cause | None:
     """Return the cause when somebody is removing, or has removed, the whole Pod."""
-    if pod.reason == "Evicted":
-        return Cause.EVICTED
-    if pod.reason == "NodeLost":
-        return Cause.NODE_LOST
+    if pod.reason in _REMOVED:
+        return _REMOVED[pod.reason]
     if pod.disrupted_at is not None:
         return Cause.EVICTED
     if pod.delete_requested_at is not None:
@@ -128,6 +170,16 @@ def _removed(pod: PodSeen, cause: Cause, *, over: bool, now: float) -> Verdict:
     return Verdict(stage, message=words, look_again_at=asked + DELETE_SLACK_SECONDS)
 
 
+def _acting(pod: PodSeen, now: float) -> Verdict:
+    """Judge a Pod whose agent runs: the world ends that, else the kubelet, else nobody is there."""
+    if pod.ends_at is None:
+        return Verdict(Stage.ACTING)
+    until = pod.ends_at + DELETE_SLACK_SECONDS
+    if now >= until:
+        return _failed(Cause.NODE_LOST, "no kubelet ended it at its deadline")
+    return Verdict(Stage.ACTING, look_again_at=until)
+
+
 def _sealing(agent: Container, limits: Limits, now: float) -> Verdict:
     """Judge a Pod whose agent has ended while the world still seals."""
     until = (agent.finished_at or now) + limits.seal_wait_seconds + SEAL_SLACK_SECONDS
@@ -143,6 +195,10 @@ def _starting(pod: PodSeen, limits: Limits, now: float) -> Verdict:
         and pod.setup.exit_code
     ):
         return _failed(Cause.AGENT_SETUP_FAILED, f"the setup step ended ({_words(pod.setup)})")
+    if pod.reason and all(_never_ran(each) for each in (pod.setup, pod.world, pod.agent)):
+        return _failed(
+            Cause.UNSCHEDULABLE, f"its node refused it: {pod.reason}: {pod.message}".rstrip(": ")
+        )
     until = pod.created_at + limits.start_seconds
     cause, words = _start_problem(pod)
     if now < until:
@@ -150,6 +206,10 @@ def _starting(pod: PodSeen, limits: Limits, now: float) -> Verdict:
     return _failed(
         cause, f"not started within {limits.start_seconds:g} s: {words or 'no reason was given'}"
     )
+
+
+def _never_ran(container: Container | None) -> bool:
+    return container is None or container.phase is ContainerPhase.WAITING
 
 
 def _start_problem(pod: PodSeen) -> tuple[Cause, str]:

@@ -58,7 +58,7 @@ class Judge:
             await fetch_bundles(self._store, bundles, inbox, self._deadline)
             problems = await fetch_members(self._store, spec, inbox, self._deadline)
         except (FetchError, StoreUnavailable) as error:
-            return _report([], [str(error)])
+            return _nothing_graded(error)
         problems += await self._wait(
             exchange.Job(grade=spec, aliases=_aliases(spec)), spec.seconds_per_verifier
         )
@@ -68,7 +68,7 @@ class Judge:
             return report
         path = f"/v1/runs/{spec.run}/grades/{report.sha256}"
         problem = await self._put(path, GradeRecords(records=records))
-        return report if problem is None else _report([], [problem])
+        return report if problem is None else _nothing_graded(problem)
 
     async def check(self, spec: CheckSpec) -> CheckReport:
         """Have the bundles checked and return the report."""
@@ -92,7 +92,7 @@ class Judge:
         path = f"/v1/checks/{spec.uid}/{spec.generation}/{result.digest()}"
         problem = await self._put(path, result)
         if problem is not None:
-            return _no_check(Cause.STORE_UNAVAILABLE, problem)
+            return _no_check(Cause.STORE_UNAVAILABLE, str(problem))
         return CheckReport(sha256=result.digest())
 
     async def _wait(self, job: exchange.Job, seconds_per_step: float) -> list[str]:
@@ -134,12 +134,12 @@ class Judge:
                 problems.append(f"the record of {name} is refused: {error}")
         return records, problems
 
-    async def _put(self, path: str, document: Wire) -> str | None:
+    async def _put(self, path: str, document: Wire) -> StoreUnavailable | StoreRefused | None:
         """Put a document, however long the store is away; return why that did not work."""
         try:
             await until(self._deadline, lambda: self._store.put(path, document.canonical()))
         except (StoreUnavailable, StoreRefused) as error:
-            return str(error)
+            return error
         return None
 
 
@@ -164,6 +164,13 @@ def _report(records: Sequence[GradeRecord], problems: Sequence[str]) -> GradeRep
         records=document.records if fits else None,
         message=_words("; ".join(problems)),
     )
+
+
+def _nothing_graded(error: Exception) -> GradeReport:
+    """Return a report without records; while the store is away, no verifier is to blame."""
+    is_away = isinstance(error, StoreUnavailable)
+    cause = Cause.STORE_UNAVAILABLE if is_away else None
+    return _report([], [str(error)]).model_copy(update={"cause": cause})
 
 
 def _no_check(cause: Cause, message: str) -> CheckReport:
