@@ -55,6 +55,7 @@ EDIT: Table = {
     (OWN, kind, ()): {"create", "delete", "deletecollection", "patch", "update"}
     for kind in ("worlds", "benchmarks", "runs")
 }
+EDIT[OWN, "worlds/finalizers", ()] = {"update"}  # a pushed World owns its bundle
 
 OPERATOR = {"kind": "ServiceAccount", "name": "wavetank-operator", "namespace": chart.NAMESPACE}
 
