@@ -78,6 +78,7 @@ def _shut_in() -> None:
     for number in range(3):
         os.dup2(nowhere, number)
     os.close(nowhere)
+    sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
     forget_environment()
     # Modules come from Python itself and from what is installed, never from the working folder.
     sys.path[:] = [each for each in sys.path if each not in ("", str(Path.cwd()))]
