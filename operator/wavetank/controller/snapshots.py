@@ -74,6 +74,7 @@ def pod_seen(pod: Raw, key: AttemptKey, run_uid: str) -> PodSeen:
         scheduled_at=seconds(scheduled.get("lastTransitionTime")) if is_scheduled else None,
         unschedulable="" if is_scheduled else str(scheduled.get("message", "")),
         delete_requested_at=_delete_requested_at(metadata),
+        has_grace=metadata.get("deletionGracePeriodSeconds") != 0,
         disrupted_at=seconds(disrupted.get("lastTransitionTime")) if is_disrupted else None,
         disruption=str(disrupted.get("message", "")) if is_disrupted else "",
         ends_at=_ends_at(pod),

@@ -66,6 +66,9 @@ class PodSeen:
     """The scheduler's words while no node fits."""
     delete_requested_at: float | None = None
     """When deletion was asked for (deletionTimestamp less the grace period)."""
+    has_grace: bool = True
+    """False when it was deleted at once. A kubelet does that too, at the end of a deletion with
+    grace: ``delete_requested_at`` is that moment then, and when it was first asked is not known."""
     disrupted_at: float | None = None
     """When a DisruptionTarget condition came."""
     disruption: str = ""
