@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 
 import uvicorn
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 _SHUTDOWN_SECONDS = 1
 """For answers under way; when a world stops there is nobody left who may act."""
@@ -18,7 +18,7 @@ _KEEP_ALIVE_SECONDS = 120
 class Server(uvicorn.Server):
     """Serves on one socket and leaves signals alone; set ``should_exit`` to end it."""
 
-    def __init__(self, app: Starlette, host: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
         """Listen; requests wait until ``run_until_told`` takes them.
 
         Raises:
