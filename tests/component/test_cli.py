@@ -94,7 +94,7 @@ def documents(*runs: KeptRun) -> list[Answer]:
         ),
         (
             "benchmarks run /tmp --agent nop",
-            "Error: /tmp is a folder. Push it first: wavetank benchmarks push /tmp",
+            "Error: /tmp is a folder. Give --local, or push it first: wavetank benchmarks push /tmp",
         ),
         (
             "benchmarks push /nonexistent",

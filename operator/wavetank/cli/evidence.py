@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,11 @@ import click
 from rich.text import Text
 
 from wavetank.api.run import Run
-from wavetank.cli import reading, render
+from wavetank.cli import local, reading, render
 from wavetank.cli.downloading import download
+from wavetank.cli.reading import RunRead
 from wavetank.cli.render import Document
-from wavetank.cli.target import AT_FAULT, Place, Target, carry_out, connected, target_options
+from wavetank.cli.target import AT_FAULT, Target, carry_out, connected, target_options
 from wavetank.core.identity import ordinal_of
 
 _LOG_LINES = 20
@@ -61,6 +62,9 @@ def evidence(
 ) -> None:
     """Show the trajectory and grading of rollout ROLLOUT of TASK, counted from 0.
 
+    RUN may be a Run on this machine, or a benchmark's folder, which means the newest of its
+    Runs here.
+
     With -o the folder gets record.json (from the ledger) and, where an end state was sealed,
     trajectory.jsonl, session.json, seal.json, agent.log and the end state as worlds/*.sqlite.
     """
@@ -68,20 +72,39 @@ def evidence(
     carry_out(lambda: _evidence(target, wanted, output, as_json=as_json))
 
 
+Fetch = Callable[[Attempt, Path], Awaitable[bool]]
+"""Writes what is kept of an attempt into a folder; False when there is no end state."""
+
+
 async def _evidence(
     target: Target, asked: tuple[str, str, int, int | None], output: Path | None, *, as_json: bool
 ) -> int:
+    if (here := local.newest(target, asked[0])) is not None:
+
+        async def copy(attempt: Attempt, folder: Path) -> bool:
+            return local.copy_evidence(here.store or "", attempt.path, folder)
+
+        return await _tell(_attempt(here, *asked[1:]), copy, output, as_json=as_json)
     async with connected(target) as place:
-        attempt = await _attempt(place, *asked)
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = output or Path(temporary)
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / "record.json").write_text(json.dumps(_record(attempt), indent=2))
-                is_there = await download(place, attempt.run, attempt.path, folder)
-            except OSError as error:
-                raise reading.fault(str(folder), f"cannot be written: {error.strerror}.") from error
-            session, calls, log = _read(folder) if is_there else ({}, [], "")
+        run = await reading.run_of(place, asked[0])
+        found = await reading.read_run(place.client, run)
+
+        async def fetch(attempt: Attempt, folder: Path) -> bool:
+            return await download(place, attempt.run, attempt.path, folder)
+
+        return await _tell(_attempt(found, *asked[1:]), fetch, output, as_json=as_json)
+
+
+async def _tell(attempt: Attempt, fetch: Fetch, output: Path | None, *, as_json: bool) -> int:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = output or Path(temporary)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "record.json").write_text(json.dumps(_record(attempt), indent=2))
+            is_there = await fetch(attempt, folder)
+        except OSError as error:
+            raise reading.fault(str(folder), f"cannot be written: {error.strerror}.") from error
+        session, calls, log = _read(folder) if is_there else ({}, [], "")
     if as_json:
         document = {**_record(attempt), "session": session or None, "trajectory": calls}
         render.print_json(document)
@@ -101,11 +124,8 @@ async def _evidence(
     return 0
 
 
-async def _attempt(
-    place: Place, run_name: str, task: str, rollout: int, number: int | None
-) -> Attempt:
-    run = await reading.run_of(place, run_name)
-    found = await reading.read_run(place.client, run)
+def _attempt(found: RunRead, task: str, rollout: int, number: int | None) -> Attempt:
+    run, run_name = found.run, found.name
     if found.plan is None:
         raise reading.fault(f"Run {run_name}", "it has no plan yet: it waits for its Benchmark.")
     ids = [info.id for info in found.plan.tasks]

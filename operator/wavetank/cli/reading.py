@@ -38,6 +38,8 @@ class RunRead:
     ledger: Ledger = field(default_factory=Ledger)
     entries: Mapping[str, Any] = field(default_factory=dict)
     """The ledger's entries as they are kept, by key."""
+    store: str | None = None
+    """Folder of the store, for a Run on this machine; None in a cluster."""
 
     @property
     def name(self) -> str:
@@ -137,7 +139,8 @@ def _with_evidence(found: RunRead, row: JsonValue) -> JsonValue:
         return row
     record = found.ledger.records[int(str(row["ordinal"]))]
     path = evidence_path(found.run, record.key.ordinal, record.key.attempt)
-    return {**row, "usage": None, "evidence": path if record.seal else None}
+    place = f"{found.store or ''}{path}"
+    return {**row, "usage": None, "evidence": place if record.seal else None}
 
 
 def evidence_path(run: Run, ordinal: int, attempt: int) -> str:

@@ -1,9 +1,11 @@
 """``wavetank benchmarks results``: what came out, per task, then the totals."""
 
+from pathlib import Path
+
 import click
 
 from wavetank.api.run import Run
-from wavetank.cli import reading, render, showing
+from wavetank.cli import local, reading, render, showing
 from wavetank.cli.reading import RunRead
 from wavetank.cli.render import Document
 from wavetank.cli.target import Place, Target, carry_out, connected, target_options
@@ -41,6 +43,8 @@ ROLLOUT_COLUMNS = ("run", "agent", "task", "rollout", "reward", "cause", "agentC
 def results(target: Target, name: str, with_rollouts: bool, as_json: bool, as_csv: bool) -> None:
     """Show the results of all Runs of benchmark NAME, or of the one Run of that name.
 
+    NAME may be a benchmark's folder, for its Runs on this machine, or one of those Runs.
+
     Means are of scored rollouts; those without a score have a count of their own and never
     count as 0.
     """
@@ -51,18 +55,24 @@ def results(target: Target, name: str, with_rollouts: bool, as_json: bool, as_cs
 
 
 async def _results(target: Target, name: str, form: str, *, with_rollouts: bool) -> int:
-    async with connected(target) as place:
-        runs = await _runs_named(place, name)
-        found = [await reading.read_run(place.client, run) for run in runs]
+    here = local.named(target, name)
+    if here or Path(name).is_dir():
+        found = [local.as_read(each) for each in here]
+        start = f"{name} --local"
+    else:
+        async with connected(target) as place:
+            runs = await _runs_named(place, name)
+            found = [await reading.read_run(place.client, run) for run in runs]
+            start = f"{name} -n {place.namespace}"
     rows: list[Document] = [reading.results_of(one, with_rollouts=with_rollouts) for one in found]
     if form == "json":
-        benchmark = runs[0].spec.benchmark_ref.name if runs else name
+        benchmark = found[0].run.spec.benchmark_ref.name if found else name
         render.print_json({"benchmark": benchmark, "runs": rows})
     elif form == "csv":
         columns = ROLLOUT_COLUMNS if with_rollouts else TASK_COLUMNS
         render.print_csv(columns, csv_rows(rows, "rollouts" if with_rollouts else "tasks"))
     elif not rows:
-        start = f"wavetank benchmarks run {name} -n {place.namespace} --agent oracle"
+        start = f"wavetank benchmarks run {start} --agent oracle"
         click.echo(f"Benchmark {name} has no Runs yet. Start one: {start}")
     else:
         _show(found, rows, with_rollouts=with_rollouts)

@@ -1,4 +1,4 @@
-"""``wavetank benchmarks run``: one Run of a benchmark that is in the cluster."""
+"""``wavetank benchmarks run``: one Run of a benchmark, in the cluster or on this machine."""
 
 import asyncio
 import re
@@ -25,6 +25,7 @@ from wavetank.cli.target import (
     target_options,
 )
 from wavetank.core.errors import Finding, Severity, SpecError
+from wavetank.engine.settings import cpu_count
 from wavetank.kube.errors import AlreadyExists
 from wavetank.kube.objects import BENCHMARKS, RUNS
 
@@ -47,8 +48,8 @@ _WHAT_IS_RIGHT = {
 )  # fmt: skip
 @click.option("--limit", type=click.IntRange(min=1), help="At most so many tasks.")
 @click.option(
-    "--parallelism", type=click.IntRange(1, 1000), default=10, show_default=True,
-    help="Rollouts at a time.",
+    "--parallelism", type=click.IntRange(1, 1000),
+    help="Rollouts at a time. Default: 10; with --local, one for each CPU.",
 )  # fmt: skip
 @click.option("--allow-faults", is_flag=True, help="Run it although its check found faults.")
 @click.option(
@@ -57,6 +58,8 @@ _WHAT_IS_RIGHT = {
     help="Name of the Run. Default: from benchmark and agent.",
 )
 @click.option("--wait", is_flag=True, help="Follow the Run to its end and show the results.")
+@click.option("--local", "is_local", is_flag=True, help="Run a folder on this machine.")
+@click.option("--retry-unscored", is_flag=True, help="With --local: run again what has no score.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @target_options
 def run(
@@ -64,12 +67,39 @@ def run(
 ) -> None:
     """Run BENCHMARK, every task k times.
 
+    With --local it is a folder, and no cluster is needed. The same command again goes on where
+    it stopped, also after Ctrl-C, and shows the results when all is recorded.
+
     Exit code with --wait: 0 when the Run is Complete (with a low score too), 1 when it Failed,
     3 when the cluster was lost, 130 when interrupted; the Run goes on then.
     """
+    if asked["is_local"]:
+        _run_here(target, Path(benchmark), name, asked, as_json=as_json)
+        return
+    if asked["retry_unscored"]:
+        raise click.UsageError("--retry-unscored needs --local.")
     spec = _spec(benchmark, asked)
     chosen = name or _name(benchmark, spec.agent.name)
     carry_out(lambda: _run(target, chosen, spec, wait=wait, as_json=as_json))
+
+
+def _run_here(
+    target: Target, folder: Path, name: str | None, asked: dict[str, Any], *, as_json: bool
+) -> None:
+    if target.is_named:
+        raise click.UsageError("--local uses no cluster: leave out --namespace and --context.")
+    if not folder.is_dir():
+        raise click.UsageError(f"with --local, give the folder of a benchmark: {folder} is none.")
+    # Not above: it brings in the servers, which no other command needs.
+    from wavetank.cli import local_run
+    from wavetank.engine.planning import Asked
+
+    async def step() -> int:
+        spec = _spec(local_run.benchmark_name(folder), asked)
+        wanted = Asked(folder, spec, name, retry_unscored=asked["retry_unscored"])
+        return await local_run.run_local(wanted, as_json=as_json)
+
+    carry_out(step)
 
 
 def _spec(benchmark: str, asked: dict[str, Any]) -> RunSpec:
@@ -77,7 +107,7 @@ def _spec(benchmark: str, asked: dict[str, Any]) -> RunSpec:
         "benchmarkRef": {"name": benchmark},
         "agent": {"name": asked["agent"]},
         "k": asked["k"],
-        "parallelism": asked["parallelism"],
+        "parallelism": asked["parallelism"] or (cpu_count() if asked["is_local"] else 10),
         "allowFaults": asked["allow_faults"],
         "tasks": {"include": asked["tasks"], "limit": asked["limit"]},
     }
@@ -89,8 +119,9 @@ def _spec(benchmark: str, asked: dict[str, Any]) -> RunSpec:
 
 def _words(benchmark: str, error: ErrorDetails) -> str:
     """Return what is wrong with an option, as people gave it."""
-    if Path(benchmark).is_dir():
-        return f"{benchmark} is a folder. Push it first: wavetank benchmarks push {benchmark}"
+    if error["loc"][0] == "benchmarkRef" and Path(benchmark).is_dir():
+        push = f"wavetank benchmarks push {benchmark}"
+        return f"{benchmark} is a folder. Give --local, or push it first: {push}"
     right = _WHAT_IS_RIGHT.get(str(error["loc"][0]), "{value!r}: {message}.")
     return right.format(value=error["input"], message=error["msg"])
 

@@ -36,6 +36,11 @@ class Target:
     context: str | None
     namespace: str | None
 
+    @property
+    def is_named(self) -> bool:
+        """Tell whether a cluster is meant for sure: its context or a namespace was given."""
+        return self.context is not None or self.namespace is not None
+
 
 @dataclass(frozen=True)
 class Place:
