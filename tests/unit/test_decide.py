@@ -267,3 +267,16 @@ def test_two_attempts_that_failed_unseen_both_count() -> None:
 
     record = Record(key(0, 3), None, Cause.POD_DELETED, message=three.message)
     assert decision.actions == (WriteLedger((two, three, record)),)
+
+
+def test_a_later_generation_goes_on_counting_the_attempts() -> None:
+    failed = Failure(key(0, 4), Cause.EVICTED, "gone", NOW - 60)
+    ledger = Ledger(failures={0: (failed,)})
+
+    decision = decide(a_run(total=3, ledger=ledger, attempts_before={0: 3, 2: 1}), NOW)
+
+    assert decision.actions == (
+        StartRollout(key(0, 5)),
+        StartRollout(key(1, 1)),
+        StartRollout(key(2, 2)),
+    )

@@ -127,8 +127,8 @@ def _start_rollouts(notes: Notes) -> None:
         if due > notes.now:
             notes.wake_at.append(due)
             continue
-        attempt = max((failure.key.attempt for failure in failures), default=0) + 1
-        notes.actions.append(StartRollout(AttemptKey(ordinal, attempt)))
+        made = [seen.attempts_before.get(ordinal, 0), *(each.key.attempt for each in failures)]
+        notes.actions.append(StartRollout(AttemptKey(ordinal, max(made) + 1)))
         notes.stages[ordinal] = Stage.STARTING
         free -= 1
 

@@ -227,6 +227,8 @@ class RunSeen:
     """Pods that are gone, as they were when last seen; not of all that vanished."""
     ended_seen: Mapping[AttemptKey, float] = field(default_factory=dict)
     """When this operator first saw a seal: the wait for a fuller verifier Job starts there."""
+    attempts_before: Mapping[int, int] = field(default_factory=dict)
+    """The last attempt of earlier generations, by ordinal: attempt numbers never restart."""
     refused: Mapping[AttemptKey, str] = field(default_factory=dict)
     """Creates that the API server refused for good (Pod Security, 422), in its own words."""
     blocked_until: float = 0.0

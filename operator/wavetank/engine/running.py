@@ -157,6 +157,7 @@ class _Engine:
             seals=seals,
             vanished=frozenset(seals),
             ended_seen=self._ended_seen,
+            attempts_before=self._attempts_before(),
         )
 
     def _view(self) -> Ledger:
