@@ -1,5 +1,6 @@
 """From a session's seal to its reward: the world's own snapshots, graded by a real Job."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from wavetank.api.wire import (
     SessionSpec,
     WorldMessage,
 )
-from wavetank.testing.bundles import write_linked
+from wavetank.testing.bundles import CONFIG, DESK, OF_EACH_KIND, write_bundle, write_linked
 from wavetank.testing.grading import Scene
 from wavetank.testing.store import running_store
 from wavetank.worlds.keeper import Ended, Report
@@ -73,31 +74,53 @@ async def test_what_an_agent_did_is_what_is_graded(
 ) -> None:
     with running_store(tmp_path / "store") as store:
         scene = Scene(store, tmp_path, write_linked(tmp_path), {"slack": tmp_path / "slack"})
-        bundles = await scene.bundles()
-        seal = (await sealed(scene, bundles, calls)).seal
-        assert seal is not None
-        member = GradeMember(
-            ordinal=0,
-            attempt=1,
-            task=seal.task,
-            seal=seal.digest(),
-            snapshot=seal.snapshot,
-        )
-        job = await scene.job(member)
+        found = await graded(scene, calls)
 
-        job.run()
-
-    assert job.report.records == [
-        GradeRecord(
-            ordinal=0,
-            attempt=1,
-            task="close_ticket",
-            seal=seal.digest(),
-            grader=job.spec.bundles.digest(),
-            reward=sum(scores) / 2,
-            scores=[
-                Score(name="ticket_closed", value=scores[0]),
-                Score(name="slack/message_posted", value=scores[1]),
-            ],
-        )
+    assert [(each.name, each.value) for each in found.scores] == [
+        ("ticket_closed", scores[0]),
+        ("slack/message_posted", scores[1]),
     ]
+    assert found.reward == sum(scores) / 2
+
+
+async def graded(scene: Scene, calls: list[Call]) -> GradeRecord:
+    """Seal a session with these calls and return its record, given by a Job."""
+    seal = (await sealed(scene, await scene.bundles(), calls)).seal
+    assert seal is not None
+    member = GradeMember(
+        ordinal=0, attempt=1, task=seal.task, seal=seal.digest(), snapshot=seal.snapshot
+    )
+    job = await scene.job(member)
+
+    job.run()
+
+    [record] = job.report.records or []
+    assert (record.ordinal, record.attempt, record.task) == (0, 1, "close_ticket")
+    assert (record.seal, record.grader) == (seal.digest(), job.spec.bundles.digest())
+    return record
+
+
+@pytest.mark.parametrize(
+    ("calls", "scores"),
+    [
+        ([], (0.0, 0.5, 0.0)),
+        ([REFUSED], (0.0, 0.5, 0.0)),
+        ([CLOSE], (1.0, 1.0, 1.0)),
+        ([REFUSED, CLOSE], (1.0, 1.0, 0.0)),
+    ],
+    ids=["untouched", "refused_call", "solved", "solved_with_a_refused_call"],
+)
+async def test_a_verifier_of_each_kind_grades_the_same_session(
+    tmp_path: Path, calls: list[Call], scores: tuple[float, ...]
+) -> None:
+    names = ("ticket_closed", "ticket_recorded", "one_call")
+    config = CONFIG.replace('["ticket_closed"]', json.dumps(names))
+    files = {**DESK, **OF_EACH_KIND, "gateway-env.toml": config}
+    with running_store(tmp_path / "store") as store:
+        scene = Scene(store, tmp_path, write_bundle(tmp_path / "crm", files))
+
+        found = await graded(scene, calls)
+
+    expected = [Score(name=name, value=value) for name, value in zip(names, scores, strict=True)]
+    assert found.scores == expected
+    assert found.reward == pytest.approx(sum(scores) / 3)

@@ -93,6 +93,27 @@ DESK: Mapping[str, object] = {
 }
 """A world of two tables, two tools and one task, without a fault."""
 
+OF_EACH_KIND: Mapping[str, object] = {
+    "verifiers/ticket_closed.sql": TICKET_CLOSED,
+    "verifiers/ticket_recorded.json": {
+        "mode": "fraction",
+        "assertions": [
+            {
+                "entity": "crm_tickets",
+                "where": {"id": "T-7"},
+                "expect": {"close_reason": {"contains": "duplicate"}},
+            },
+            {"entity": "crm_tickets", "where": {"status": "pending"}, "count": 1},
+        ],
+    },
+    "verifiers/one_call.py": """\
+def verify(world, trajectory):
+    closed = world.find_one("crm_tickets", id="T-7", status="closed")
+    return closed is not None and [call.tool for call in trajectory.calls] == ["update_ticket"]
+""",
+}
+"""A verifier of each kind, for the desk's one task."""
+
 CHAT: Mapping[str, object] = {
     "gateway-env.toml": '[world]\nname = "slack"\n',
     "data/initial.json": {"messages": [{"id": 1, "channel": "#general", "text": "hello"}]},
