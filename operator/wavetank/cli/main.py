@@ -54,12 +54,16 @@ class LazyGroup(click.Group):
 benchmarks = LazyGroup(
     "benchmarks",
     {
+        "init": ("init:init", "Write a small working benchmark into a new folder."),
+        "check": ("check:check", "Run every verifier on the untouched state."),
+        "validate": ("validate:validate", "Check a whole bundle, and play its solutions."),
+        "dry-run": ("dry_run:dry_run", "Open a task's session, grade it untouched, close it."),
         "push": ("push:push", "Bring a bundle to the cluster as World and Benchmark."),
         "run": ("run:run", "Run a benchmark: every task k times."),
         "results": ("results:results", "Show what came out of a benchmark's Runs."),
     },
-    "Bring benchmarks to a cluster, run them, and read their results.",
-    "wavetank benchmarks push ./crm-bench -n bench",
+    "Write benchmarks, bring them to a cluster, run them, and read their results.",
+    "wavetank benchmarks init ./crm-bench",
 )
 
 runs = LazyGroup(
@@ -73,11 +77,50 @@ runs = LazyGroup(
     "wavetank runs watch crm-oracle -n bench",
 )
 
+worlds_data = LazyGroup(
+    "data",
+    {"import": ("data_import:data_import", "Add rows from a JSON or CSV file.")},
+    "Change the rows that a world starts with.",
+    "wavetank worlds data import ./crm-bench tickets.csv --entity crm_tickets",
+)
+
+worlds_schema_task = LazyGroup(
+    "task",
+    {"add": ("task_add:task_add", "Append a task.")},
+    "Change the tasks of a benchmark.",
+    "wavetank worlds schema task add ./crm-bench ID --prompt TEXT --verifier NAME",
+)
+
+worlds_schema = LazyGroup(
+    "schema",
+    {
+        "task": ("main:worlds_schema_task", str(worlds_schema_task.help)),
+        "link": ("link:link", "Link another world."),
+        "pin": ("pin:pin", "Write the inferred tables as a schema."),
+    },
+    "Change what a world is made of.",
+    "wavetank worlds schema link ./crm-bench slack ./slack-world",
+)
+
+worlds = LazyGroup(
+    "worlds",
+    {
+        "serve": ("serve:serve", "Serve one session of a task on this machine."),
+        "call": ("call:call", "Call a tool of a served session; grade it; close it."),
+        "data": ("main:worlds_data", str(worlds_data.help)),
+        "schema": ("main:worlds_schema", str(worlds_schema.help)),
+        "skill": ("skill:skill", "Print how to do things, for an agent."),
+    },
+    "Work on a world by hand.",
+    "wavetank worlds serve ./crm-bench --task close_ticket --port 8080",
+)
+
 root = LazyGroup(
     "wavetank",
     {
         "benchmarks": ("main:benchmarks", str(benchmarks.help)),
         "runs": ("main:runs", str(runs.help)),
+        "worlds": ("main:worlds", str(worlds.help)),
     },
     "Benchmarks of AI agents on Kubernetes.\n\n"
     "Exit codes: 0 good, 1 what was asked for is at fault or failed, 2 wrong usage, "

@@ -1,4 +1,4 @@
-"""What the command line reads from the environment: where the kubeconfig is."""
+"""What the command line reads from the environment: the kubeconfig, and what agents inherit."""
 
 import os
 from pathlib import Path
@@ -22,3 +22,12 @@ def files_of(kubeconfig: Path) -> list[Path]:
     ['a', 'b']
     """
     return [Path(part) for part in str(kubeconfig).split(os.pathsep) if part]
+
+
+def agent_environment(world_url: str, solution: Path) -> dict[str, str]:
+    """Return the environment of an agent that is played on this machine."""
+    return {
+        **os.environ,
+        "WAVETANK_WORLD_URL": world_url,
+        "WAVETANK_SOLUTION_FILE": str(solution),
+    }
