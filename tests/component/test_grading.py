@@ -144,6 +144,75 @@ async def test_a_verifier_that_cannot_be_interrupted_costs_its_own_score_only(
     assert job.report.n == 2
 
 
+async def test_assertions_on_text_made_to_take_for_ever_are_timed_out(
+    store: RunningStore, tmp_path: Path
+) -> None:
+    main = desk(tmp_path / "crm", before="SELECT 1", slow="SELECT 1", after="SELECT 0")
+    expect = {"close_reason": {"matches": "^(a+)+$"}}
+    asserted = [{"entity": "crm_tickets", "where": {"id": "T-7"}, "expect": expect}]
+    (main / "verifiers/slow.sql").unlink()
+    (main / "verifiers/slow.json").write_text(json.dumps({"assertions": asserted}))
+    scene = Scene(store, tmp_path, main)
+    trap = ("", "UPDATE crm_tickets SET close_reason = printf('%.*c!', 60, 'a')")
+    plain = ("", "UPDATE crm_tickets SET close_reason = 'aaa'")
+    job = await scene.job(await scene.member(0, [trap]), await scene.member(1, [plain]), seconds=1)
+
+    job.run()
+
+    assert [
+        [(score.name, score.value, score.cause) for score in found.scores]
+        for found in job.report.records or []
+    ] == [
+        [("before", 1.0, None), ("slow", None, Cause.VERIFIER_TIMEOUT), ("after", 0.0, None)],
+        [("before", 1.0, None), ("slow", 1.0, None), ("after", 0.0, None)],
+    ]
+
+
+# What people's code could try against the record of another rollout, and against its own.
+HOSTILE = """
+import os, signal
+from pathlib import Path
+
+def attempts(out):
+    yield lambda: os.kill(os.getppid(), signal.SIGKILL)
+    yield lambda: (out / "done").touch()
+    yield lambda: (out / "0.1.json").unlink()
+    yield lambda: os.rename(out / "0.1.json", out / "1.1.json")
+    yield lambda: (out / "1.1.json").symlink_to("0.1.json")
+    yield lambda: (out / "lock").unlink()
+    yield lambda: (out.parent / "in" / "ready").unlink()
+
+def verify(world, trajectory):
+    refused = 0
+    for attempt in attempts(Path({out!r})):
+        try:
+            attempt()
+        except PermissionError:
+            refused += 1
+    return refused / 7
+"""
+
+
+async def test_a_hostile_python_check_leaves_all_records_as_they_are(
+    store: RunningStore, tmp_path: Path
+) -> None:
+    main = desk(tmp_path / "crm", ticket_closed=str(DESK["verifiers/ticket_closed.sql"]), evil="")
+    (main / "verifiers/evil.sql").unlink()
+    out = str(tmp_path / "job" / "out")
+    (main / "verifiers/evil.py").write_text(HOSTILE.replace("{out!r}", repr(out)))
+    scene = Scene(store, tmp_path, main)
+    members = [await scene.member(n, [CLOSE] * (n % 2)) for n in range(3)]
+    job = await scene.job(*members)
+
+    codes = job.run()
+
+    assert codes == (0, 0)
+    # It did try: each attempt was refused, which is what it answers.
+    assert job.report.records == [
+        record(job, n, ticket_closed=float(n % 2), evil=1.0) for n in range(3)
+    ]
+
+
 async def test_a_grade_that_is_killed_leaves_what_it_finished(
     store: RunningStore, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from wavetank.api.wire import (
 )
 from wavetank.core.causes import Cause
 from wavetank.core.errors import Severity
-from wavetank.testing.bundles import CONFIG, DESK, write_bundle, write_linked
+from wavetank.testing.bundles import CONFIG, DESK, OF_EACH_KIND, write_bundle, write_linked
 from wavetank.testing.grading import Job, Scene
 from wavetank.testing.store import RunningStore, running_store
 from wavetank.worlds.grading.check import check
@@ -189,6 +189,94 @@ verifiers = ["alwais"]
     assert VerifierInfo(name="text", initial_score=None, cause=Cause.REWARD_INVALID) in (
         result.verifiers
     )
+
+
+def test_verifiers_of_each_kind_have_an_initial_score(tmp_path: Path) -> None:
+    main = desk(tmp_path, OF_EACH_KIND)
+
+    result = check(spec_of(), main, {})
+
+    assert findings(result) == []
+    assert result.verifiers == [
+        VerifierInfo(name="one_call", initial_score=0.0),
+        VerifierInfo(name="ticket_closed", initial_score=0.0),
+        VerifierInfo(name="ticket_recorded", initial_score=0.5),
+    ]
+
+
+def test_what_is_wrong_with_verifiers_of_each_kind_is_told_once(tmp_path: Path) -> None:
+    main = desk(
+        tmp_path,
+        {
+            "verifiers/ticket_closed.json": "{}",
+            "verifiers/empty.sql": "",
+            "verifiers/asserted.json": {"assertions": [{"entity": "crm_tickets", "where": {}}]},
+            "verifiers/always.json": {
+                "assertions": [{"entity": "crm_tickets", "where": {}, "count": 2}]
+            },
+            "verifiers/syntax.py": "def verify(",
+            "verifiers/raises.py": "def verify(world, trajectory):\n    return 1 / 0\n",
+            "verifiers/imports.py": "import nothing_like_this\n\ndef verify(w, t): ...\n",
+            "verifiers/none.py": "def verify(world, trajectory): ...\n",
+        },
+    )
+
+    result = check(spec_of(), main, {})
+
+    assert sorted(findings(result)) == [
+        (
+            "verifiers/asserted.json: assertions[0]",
+            "this must have either 'expect' or 'count', and one of them only.",
+        ),
+        (
+            "verifiers/empty.sql",
+            "the file is empty. Write one SQL statement that returns a number in 0..1.",
+        ),
+        (
+            "verifiers/imports.py",
+            "VerifierFailed on the untouched state: at line 1: ModuleNotFoundError: No module "
+            "named 'nothing_like_this'",
+        ),
+        (
+            "verifiers/raises.py",
+            "VerifierFailed on the untouched state: at line 2: ZeroDivisionError: division by zero",
+        ),
+        ("verifiers/syntax.py", "this is not Python: line 1: '(' was never closed."),
+        (
+            "verifiers/ticket_closed.json: assertions",
+            "there is none. Name at least one row that must be there.",
+        ),
+        (
+            "verifiers/ticket_closed.sql",
+            "there is a ticket_closed.json already. One verifier has one file.",
+        ),
+    ]
+    assert sorted(findings(result, Severity.WARNING)) == [
+        (
+            "verifiers/always.json",
+            "scores 1.0 on the untouched state: it grades nothing, or guards.",
+        ),
+        ("verifiers/none.py", "RewardMissing on the untouched state: verify returned None."),
+    ]
+
+
+def test_a_python_check_of_a_linked_world_is_run_for_each_of_its_tasks(tmp_path: Path) -> None:
+    main = write_linked(tmp_path)
+    write_bundle(
+        tmp_path / "slack",
+        {
+            "verifiers/message_posted.sql": None,
+            "verifiers/message_posted.py": "def verify(world, trajectory):\n"
+            "    return trajectory.task == 'close_ticket' and len(world.find('messages')) > 1\n",
+        },
+    )
+    (tmp_path / "slack/verifiers/message_posted.sql").unlink()
+
+    result = check(spec_of(aliases=("slack",)), main, {"slack": tmp_path / "slack"})
+
+    assert findings(result) == []
+    assert VerifierInfo(name="slack/message_posted", initial_score=0.0) in result.verifiers
+    assert result.tasks[0].initial_reward == 0.0
 
 
 def test_verifiers_are_not_run_on_data_that_is_at_fault(tmp_path: Path) -> None:

@@ -49,6 +49,22 @@ def closes_its_pipe_and_goes_on(send: Send) -> None:
     time.sleep(600)
 
 
+def drips(send: Send) -> None:
+    send(b"one")
+    pipe = next(number for number in range(3, 64) if _is_open(number))
+    while True:
+        os.write(pipe, b"x")
+        time.sleep(0.01)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
 def is_killed(send: Send) -> None:
     send(b"one")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -78,6 +94,12 @@ def eats_memory(send: Send) -> None:
         (computes_for_ever, LIMITS, How.SILENT, "nothing came from it for 1 s"),
         (
             waits_for_ever,
+            Limits(seconds=1, wall_seconds=0.2),
+            How.SILENT,
+            "nothing came from it for 1 s",
+        ),
+        (
+            drips,
             Limits(seconds=1, wall_seconds=0.2),
             How.SILENT,
             "nothing came from it for 1 s",
