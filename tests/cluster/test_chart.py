@@ -292,6 +292,20 @@ def other(kubectl: Kubectl, kubeconfig: Path, crds: None, tmp_path: Path) -> Ite
     kubectl(*volumes, "--timeout=60s")
 
 
+@pytest.mark.parametrize("values", ["default", "namespaced"])
+def test_the_api_server_knows_every_field(other: Other, kubectl: Kubectl, values: str):
+    without = "crds.install=false,monitoring.serviceMonitor.enabled=false,"
+    without += f"monitoring.prometheusRule.enabled=false,watchNamespace={other.served}"
+    told = ("--values", chart.file_of(values), "--set", without, "--namespace", other.home)
+    file = other.folder.with_name("rendered.yaml")
+    file.write_text(chart.template(*told).stdout)
+
+    said = kubectl("create", "--dry-run=server", "--validate=strict", "-f", file)
+
+    assert "deployment.apps/wavetank-operator created" in said
+    assert "role.rbac.authorization.k8s.io/wavetank-operator created" in said
+
+
 KEPT = {
     "ConfigMap wavetank-public-key",
     "PersistentVolumeClaim wavetank-store",
