@@ -18,6 +18,8 @@ from wavetank.api.wire import (
     WireFinding,
     digest_of,
 )
+from wavetank.bundles import pack
+from wavetank.bundles.pack import BundleFile
 from wavetank.core.causes import Cause
 from wavetank.core.errors import Severity
 from wavetank.testing.bundles import CONFIG, DESK, OF_EACH_KIND, write_bundle, write_linked
@@ -201,6 +203,34 @@ def test_verifiers_of_each_kind_have_an_initial_score(tmp_path: Path) -> None:
         VerifierInfo(name="one_call", initial_score=0.0),
         VerifierInfo(name="ticket_closed", initial_score=0.0),
         VerifierInfo(name="ticket_recorded", initial_score=0.5),
+    ]
+
+
+async def test_a_benchmarks_own_verifier_replaces_one_of_the_world_of_any_kind(
+    store: RunningStore, tmp_path: Path
+) -> None:
+    scene = Scene(store, tmp_path, desk(tmp_path, OF_EACH_KIND))
+    bundles = await scene.bundles()
+    own = {
+        f"verifiers/{name}.sql": BundleFile(0o644, b"SELECT 0.25")
+        for name in ("one_call", "ticket_recorded", "ticket_closed")
+    }
+    overlay = BundleRef(digest=pack.digest_of(own))
+    async with store.client() as client:
+        await client.put(f"/v1/bundles/{overlay.digest}", pack.pack(own))
+    bundles = bundles.model_copy(update={"grader": [*bundles.grader, overlay]})
+    job = Job(tmp_path / "job", store, spec_of(bundles, url=store.url))
+
+    assert job.run() == (0, 0)
+
+    report = CheckReport.model_validate_json(job.message_file.read_bytes())
+    async with store.client() as client:
+        stored = await client.get(f"/v1/checks/{UID}/2/{report.sha256}")
+    result = CheckResult.model_validate_json(stored)
+    assert findings(result) == []
+    assert result.verifiers == [
+        VerifierInfo(name=name, initial_score=0.25)
+        for name in ("one_call", "ticket_closed", "ticket_recorded")
     ]
 
 

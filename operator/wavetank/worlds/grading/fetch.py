@@ -1,7 +1,7 @@
 """Brings bundles and end states from the store into the folder that grade reads."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,9 @@ _SNAPSHOT_CAPS = replace(CAPS, ratio=1 << 20)
 other. How large a state can become is limited where it is made."""
 
 
+_VERIFIERS = "verifiers/*"
+
+
 class FetchError(Exception):
     """Something that was asked for is not to be had, whatever one waits."""
 
@@ -38,9 +41,20 @@ async def fetch_bundles(
         archive = inbox / "bundle.tar.zst"
         path = f"/v1/bundles/{ref.digest}"
         await _fetch(store, path, archive, deadline)
-        digest = _unpacked(archive, exchange.bundle_folder(inbox, ref.alias), path)
+        folder = exchange.bundle_folder(inbox, ref.alias)
+        older = set(folder.glob(_VERIFIERS))
+        digest = _unpacked(archive, folder, path)
+        _replace(older, set(folder.glob(_VERIFIERS)) - older)
         if digest != ref.digest:
             raise FetchError(f"the bundle at {path} has the digest {digest}")
+
+
+def _replace(older: Collection[Path], newer: Collection[Path]) -> None:
+    """Remove the verifiers that newer ones of the same name replace, though of another kind."""
+    names = {path.stem for path in newer}
+    for path in older:
+        if path.stem in names:
+            path.unlink()
 
 
 async def fetch_members(
