@@ -368,7 +368,9 @@ def test_uninstalling_keeps_the_kinds_and_what_is_of_them(other: Other, kubectl:
     finally:
         notes = ("meta.helm.sh/release-name-", "meta.helm.sh/release-namespace-")
         kubectl("annotate", "crd", *names, *notes, "helm.sh/resource-policy-")
-        kubectl("label", "crd", *names, "app.kubernetes.io/managed-by-")
+        own = ("name", "instance", "component", "part-of", "version", "managed-by")
+        labels = (*(f"app.kubernetes.io/{label}-" for label in own), "helm.sh/chart-")
+        kubectl("label", "crd", *names, *labels)
 
     assert len(owned.split()) == 3
     assert all(f"[CustomResourceDefinition] {name}" in kept for name in names)
