@@ -305,7 +305,15 @@ async def test_a_store_that_stays_away_leaves_no_record_and_both_end(tmp_path: P
 
     assert codes == (1, 0)
     assert (job.report.n, job.report.records) == (0, [])
+    assert job.report.cause is Cause.STORE_UNAVAILABLE
     assert "/v1/bundles/" in job.report.message
+
+
+CHECKS_A_LARGE_STATE = """\
+def verify(world, trajectory):
+    [counted] = world.sql("SELECT COUNT(*) AS n FROM crm_accounts")
+    return counted["n"] > 100 and world.find_one("crm_accounts", id="x7") is not None
+"""
 
 
 async def test_a_state_as_large_as_can_be_is_graded(store: RunningStore, tmp_path: Path) -> None:
@@ -313,7 +321,14 @@ async def test_a_state_as_large_as_can_be_is_graded(store: RunningStore, tmp_pat
         tmp_path / "crm",
         rows="SELECT COUNT(*) > 100 FROM crm_accounts",
         sorted="SELECT COUNT(*) = 2 FROM (SELECT DISTINCT name FROM crm_accounts)",
+        asserted="SELECT 0",
+        checked="SELECT 0",
     )
+    for name in ("asserted", "checked"):
+        (main / f"verifiers/{name}.sql").unlink()
+    asserted = {"entity": "crm_accounts", "where": {"name": {"contains": "xyz"}}, "count": 0}
+    (main / "verifiers/asserted.json").write_text(json.dumps({"assertions": [asserted]}))
+    (main / "verifiers/checked.py").write_text(CHECKS_A_LARGE_STATE)
     rows, length = STATE_BYTES // MIB - 1, MIB - 9000
     fill = (
         f"WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT {rows}) "  # noqa: S608
@@ -325,7 +340,7 @@ async def test_a_state_as_large_as_can_be_is_graded(store: RunningStore, tmp_pat
 
     job.run()
 
-    assert job.report.records == [record(job, 0, rows=1.0, sorted=1.0)]
+    assert job.report.records == [record(job, 0, rows=1.0, sorted=1.0, asserted=1.0, checked=1.0)]
 
 
 async def test_grade_ends_when_judge_was_over_before_it_came(scene: Scene) -> None:

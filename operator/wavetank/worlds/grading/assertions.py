@@ -22,11 +22,13 @@ from wavetank.bundles.world import (
     JsonValue,
     Mode,
 )
-from wavetank.worlds import tables
+from wavetank.worlds import rows, tables
 from wavetank.worlds.grading.sql import EndState, StatementError, failed
 from wavetank.worlds.tables import SqlValue
 
 _Row = Mapping[str, SqlValue]
+
+_SAME_IN_SQL = (FieldType.STRING, FieldType.INTEGER, FieldType.NUMBER, FieldType.BOOLEAN)
 
 
 def score(
@@ -53,7 +55,7 @@ def score(
 
 def _holds(assertion: Assertion, entity: Entity, state: EndState) -> bool:
     count = 0
-    for row in _rows(entity, state):
+    for row in _rows(assertion, entity, state):
         if not _all(assertion.where, entity, row):
             continue
         count += 1
@@ -62,11 +64,29 @@ def _holds(assertion: Assertion, entity: Entity, state: EndState) -> bool:
     return assertion.least <= count and (assertion.most is None or count <= assertion.most)
 
 
-def _rows(entity: Entity, state: EndState) -> Iterator[_Row]:
-    names = [each.name for each in entity.fields]
-    with state.asked(tables.select(entity, "ORDER BY rowid")) as cursor:
+def _rows(assertion: Assertion, entity: Entity, state: EndState) -> Iterator[_Row]:
+    """Yield what is asked of the rows that may match.
+
+    An agent may have made millions of rows, so the engine leaves out what it can, by the equalities
+    that mean the same to it.
+    """
+    equals = {
+        each.field: each.operand
+        for each in assertion.where
+        if each.comparison is Comparison.IS and _type(entity, each) in _SAME_IN_SQL
+    }
+    condition, parameters = rows.where(entity, equals)
+    asked = {each.field for each in (*assertion.where, *assertion.expect)}
+    names = [each.name for each in entity.fields if each.name in asked]
+    columns = ", ".join(tables.quoted(name) for name in names) or "1"
+    with state.asked(tables.select(entity, condition, columns), parameters) as cursor:
         for row in cursor:
-            yield dict(zip(names, row, strict=True))
+            yield dict(zip(names, row, strict=False))
+
+
+def _type(entity: Entity, condition: Condition) -> FieldType | None:
+    column = entity.field(condition.field)
+    return column.type if column else None
 
 
 def _all(conditions: Sequence[Condition], entity: Entity, row: _Row) -> bool:

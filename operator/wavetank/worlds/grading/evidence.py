@@ -113,11 +113,9 @@ class World:
     ) -> list[dict[str, JsonValue]]:
         table = self._entity(name)
         condition, parameters = rows.where(table, equals)
-        found = self.sql(tables.select(table, f"{condition} {order}"), parameters)
-        columns = table.fields
-        return [
-            {each.name: tables.decode(each, row[each.name]) for each in columns} for row in found
-        ]
+        statement = tables.select(table, f"{condition} {order}")
+        with self._state.asked(statement, parameters) as cursor:
+            return [_decoded(table, row) for row in cursor]
 
     def _entity(self, name: str) -> Entity:
         entities = self._states.entities[self._alias]
@@ -126,6 +124,11 @@ class World:
             names = name_one_of(each.name for each in entities)
             raise LookupError(f"no entity is named {shown(name)}. {names}")
         return found
+
+
+def _decoded(table: Entity, row: Sequence[SqlValue]) -> dict[str, JsonValue]:
+    columns = zip(table.fields, row, strict=True)
+    return {column.name: tables.decode(column, value) for column, value in columns}
 
 
 def _call(record: Mapping[str, JsonValue]) -> Call:

@@ -129,7 +129,9 @@ def grade_state(
     if isinstance(session, str):
         return [failed(str(key), session) for key in task.graders]
     record = snapshot / "trajectory.jsonl"
-    states = states_of(world, snapshot / "worlds", session, record)
+    # Only without a call may it be missing: else a check must not take it for one without.
+    trajectory = record if session.calls or record.exists() else None
+    states = states_of(world, snapshot / "worlds", session, trajectory)
     return members.score_all(world, task.graders, states, seconds, on_answer)
 
 
