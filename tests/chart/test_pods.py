@@ -56,6 +56,10 @@ def test_no_variable_comes_from_services_beside_them(pod: Manifest):
     assert pod["enableServiceLinks"] is False
 
 
+def test_they_can_be_ended_while_they_start(pod: Manifest):
+    assert pod["shareProcessNamespace"] is True, "process 1 has no default for SIGTERM"
+
+
 def test_they_have_requests_limits_and_bounded_scratch_space(pod: Manifest):
     amounts = {"cpu", "memory", "ephemeral-storage"}
 

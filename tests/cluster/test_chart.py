@@ -7,6 +7,7 @@ installation, for one namespace that nobody else uses.
 import asyncio
 import json
 import subprocess
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -335,6 +336,21 @@ def test_an_installation_for_one_namespace_comes_and_goes_and_comes_again(other:
     assert left == KEPT | {f"PersistentVolume wavetank-store-{other.home}"}
     assert keys == (key, claim), "the key and what is stored under it are taken up again"
     assert (mode.st_uid, mode.st_gid) == (0, 65532), "the kubelet gives the folder to the group"
+
+
+def test_a_pod_that_still_starts_is_ended_at_once(other: Other, kubectl: Kubectl):
+    other.install()
+    pods = ("-l", "app.kubernetes.io/component=operator")
+    kubectl("-n", other.home, "delete", "pod", *pods)
+    running = ("--for=jsonpath={.status.phase}=Running", "--timeout=60s")
+    kubectl("-n", other.home, "wait", "pod", *pods, *running)
+
+    began = time.monotonic()
+    kubectl("-n", other.home, "delete", "pod", *pods)
+    seconds = time.monotonic() - began
+    other.uninstall()
+
+    assert seconds < 45, "it took its grace period of 60 s"
 
 
 async def test_an_operator_for_one_namespace_may_do_nothing_in_others(
