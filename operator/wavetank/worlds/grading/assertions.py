@@ -1,8 +1,8 @@
 """Whether the rows of an end state are as a verifier's assertions say.
 
-Nothing an agent writes keeps a verifier from being scored: a value that cannot be read, or compared
-with what is asked, is not as asserted. Only a regular expression can take too long; the child
-process that this runs in has limited time.
+Nothing an agent writes into a row keeps a verifier from being scored: a value that cannot be read,
+or compared with what is asked, is not as asserted. Only a regular expression, or comparisons over
+millions of rows, can take too long; the child process that this runs in has limited time.
 """
 
 import re
@@ -27,6 +27,7 @@ from wavetank.worlds.grading.sql import EndState, StatementError, failed
 from wavetank.worlds.tables import SqlValue
 
 _Row = Mapping[str, SqlValue]
+_Test = Callable[[_Row], bool]
 
 _SAME_IN_SQL = (FieldType.STRING, FieldType.INTEGER, FieldType.NUMBER, FieldType.BOOLEAN)
 
@@ -54,12 +55,14 @@ def score(
 
 
 def _holds(assertion: Assertion, entity: Entity, state: EndState) -> bool:
+    where = [_test(each, entity) for each in assertion.where]
+    expect = [_test(each, entity) for each in assertion.expect]
     count = 0
     for row in _rows(assertion, entity, state):
-        if not _all(assertion.where, entity, row):
+        if not all(test(row) for test in where):
             continue
         count += 1
-        if not _all(assertion.expect, entity, row):
+        if not all(test(row) for test in expect):
             return False
     return assertion.least <= count and (assertion.most is None or count <= assertion.most)
 
@@ -89,22 +92,30 @@ def _type(entity: Entity, condition: Condition) -> FieldType | None:
     return column.type if column else None
 
 
-def _all(conditions: Sequence[Condition], entity: Entity, row: _Row) -> bool:
-    return all(_is_met(each, entity, row) for each in conditions)
-
-
-def _is_met(condition: Condition, entity: Entity, row: _Row) -> bool:
+def _test(condition: Condition, entity: Entity) -> _Test:
+    """Return what tells whether a row meets a condition."""
     column = entity.field(condition.field)
     if column is None:
-        return False
-    try:
-        value = tables.decode(column, row[column.name])
-        if condition.comparison is Comparison.MATCHES:
-            return isinstance(value, str) and bool(re.search(str(condition.operand), value))
-        compare = _COMPARE[condition.comparison]
-        return compare(_comparable(column, value), _operand(column, condition))
-    except (ValueError, OverflowError, RecursionError):
-        return False  # no JSON or no moment, or nested too deeply
+        return lambda _: False
+    is_met = _compared(column, condition)
+
+    def test(row: _Row) -> bool:
+        try:
+            return is_met(tables.decode(column, row[column.name]))
+        except (ValueError, OverflowError, RecursionError):
+            return False  # no JSON or no moment, or nested too deeply
+
+    return test
+
+
+def _compared(column: Field, condition: Condition) -> Callable[[JsonValue], bool]:
+    if condition.comparison is Comparison.MATCHES:
+        search = re.compile(str(condition.operand)).search
+        return lambda value: isinstance(value, str) and search(value) is not None
+    compare, operand = _COMPARE[condition.comparison], _operand(column, condition)
+    if column.type is FieldType.DATETIME:
+        return lambda value: compare(_comparable(column, value), operand)
+    return lambda value: compare(value, operand)
 
 
 def _operand(column: Field, condition: Condition) -> object:

@@ -121,10 +121,7 @@ def close() -> None:
     """
     if sys.platform != "linux":
         return
-    machine = _MACHINES.get(platform.machine())
-    if machine is None:
-        raise OSError(errno.ENOSYS, f"no filter for {platform.machine()}")
-    program = b"".join(_program(machine))
+    program = program_for(platform.machine())
     held = ctypes.create_string_buffer(program, len(program))
     library = ctypes.CDLL(None, use_errno=True)
     given = _Program(len(program) // 8, ctypes.addressof(held))
@@ -135,6 +132,17 @@ def close() -> None:
         if library.prctl(*arguments) != 0:
             number = ctypes.get_errno()
             raise OSError(number, f"the filter was not taken: {os.strerror(number)}")
+
+
+def program_for(machine: str) -> bytes:
+    """Return the filter for a machine, as the kernel takes it.
+
+    Raises:
+        OSError: If there is none.
+    """
+    if machine not in _MACHINES:
+        raise OSError(errno.ENOSYS, f"there is no filter for {machine}")
+    return b"".join(_program(_MACHINES[machine]))
 
 
 class _Program(ctypes.Structure):
