@@ -61,6 +61,7 @@ benchmarks = LazyGroup(
         "push": ("push:push", "Bring a bundle to the cluster as World and Benchmark."),
         "run": ("run:run", "Run a benchmark: every task k times."),
         "results": ("results:results", "Show what came out of a benchmark's Runs."),
+        "compare": ("compare:compare", "Compare Run B with Run A, task by task."),
     },
     "Write benchmarks, bring them to a cluster, run them, and read their results.",
     "wavetank benchmarks init ./crm-bench",
