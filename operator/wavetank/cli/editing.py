@@ -144,7 +144,7 @@ def _item(value: object) -> Item:
         table.update(value)
         return table
     if isinstance(value, str) and "\n" in value and not ({"\\", '"'} & set(value)):
-        return tomlkit.string(f"\n{value}", multiline=True)
+        return tomlkit.value(f'"""\n{value}"""')
     return tomlkit.item(value)
 
 

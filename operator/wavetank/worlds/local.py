@@ -120,7 +120,7 @@ async def _graded_now(session: Session, final_answer: str | None) -> Graded:
     task, main = session.opening.task.id, session.opening.read.main.root
     with tempfile.TemporaryDirectory(prefix="wavetank-") as name:
         folder = Path(name)
-        await session.dump_between_calls(folder / "worlds")
+        await session.dump_between_calls(folder)
         write_session(folder, task, final_answer, session.trajectory.calls)
         state = EndState(task=task, folder=folder)
         try:

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import random
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -155,9 +156,10 @@ class Session:
         self._databases.dump(folder)
 
     async def dump_between_calls(self, folder: Path) -> None:
-        """Write the state as ``dump`` does while the session goes on."""
+        """Write ``worlds/`` and ``trajectory.jsonl`` while the session goes on."""
         async with self._gate:
-            await asyncio.to_thread(self.dump, folder)
+            await asyncio.to_thread(self.dump, folder / "worlds")
+            await asyncio.to_thread(shutil.copy, self.trajectory.path, folder)
 
     async def _call(self, name: str, arguments: Mapping[str, JsonValue]) -> Outcome:
         async with self._gate:
