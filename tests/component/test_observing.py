@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from wavetank.api.execution import seal_seen
 from wavetank.api.kinds import read
 from wavetank.api.ledger import encode
 from wavetank.api.run import Run
@@ -20,7 +21,6 @@ from wavetank.api.wire import (
     Seal,
     SessionEnd,
 )
-from wavetank.controller import snapshots
 from wavetank.controller.ledger import RunLedger
 from wavetank.controller.memory import Created, RunMemory
 from wavetank.controller.observing import Children, Sources, observe
@@ -222,7 +222,7 @@ async def test_a_pod_that_is_gone_after_its_seal_is_found_in_the_store(stored: B
 
     seen = await stored.look(at=NOW + 5)
 
-    assert seen.seals == {ONE: snapshots.seal_of(SEAL, ONE, RUN.uid)}
+    assert seen.seals == {ONE: seal_seen(SEAL, ONE, RUN.uid)}
     assert seen.ended_seen == {ONE: NOW + 5}
 
 

@@ -4,17 +4,15 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 
+from wavetank.api.execution import grading_of, limits_of, session_of
 from wavetank.api.run import Run
-from wavetank.api.wire import BundleSet, GradeMember, GradeSpec, SessionSpec
 from wavetank.controller.logs import get_logger
 from wavetank.controller.memory import Created, RunMemory
 from wavetank.controller.metrics import Metrics
-from wavetank.controller.observing import limits_of
 from wavetank.controller.storage import Storage
 from wavetank.core import actions
-from wavetank.core.identity import AttemptKey, rollout_and_place
+from wavetank.core.identity import AttemptKey
 from wavetank.core.observed import Failure, Record
-from wavetank.core.plan import rollout_seed
 from wavetank.kube.client import Client
 from wavetank.kube.errors import AlreadyExists, Forbidden, Invalid
 from wavetank.kube.objects import JOBS, PODS, Manifest, Resource, controller_of
@@ -184,23 +182,11 @@ class Applier:
 
     def _pod(self, key: AttemptKey) -> RolloutPod:
         plan, spec = self.memory.plan, self.run.spec
-        rollout, place = rollout_and_place(key.ordinal, len(plan.tasks))
-        task = plan.tasks[place]
-        multiplier = float(spec.timeouts.rollout_multiplier)
-        seconds = task.timeout_seconds or spec.timeouts.rollout_seconds
-        session = SessionSpec(
-            run=self.owner.uid,
-            ordinal=key.ordinal,
-            attempt=key.attempt,
-            task=task.id,
-            rollout=rollout,
-            seed=rollout_seed(task.id, rollout, spec.tasks.seed or 0),
-            deadline_seconds=max(1, round(seconds * multiplier)),
-            bundles=plan.bundles.agent,
-            store=self.storage.base_url,
-        )
+        session = session_of(plan, spec, key, self.storage.base_url)
         image = spec.agent.image or self.images.agent
-        agent = agent_choice(spec.agent.name, task.id, image, plan.bundles, self.storage.base_url)
+        agent = agent_choice(
+            spec.agent.name, session.task, image, plan.bundles, self.storage.base_url
+        )
         return RolloutPod(
             run=self.owner,
             session=session,
@@ -213,24 +199,9 @@ class Applier:
         )
 
     async def _start_grading(self, action: actions.StartGrading) -> None:
-        plan, seconds = self.memory.plan, limits_of(self.run).verifier_seconds
-        count = len(plan.tasks)
-        spec = GradeSpec(
-            run=self.owner.uid,
-            generation=self.memory.ledger.generation,
-            members=[
-                GradeMember(
-                    ordinal=member.key.ordinal,
-                    attempt=member.key.attempt,
-                    task=plan.tasks[rollout_and_place(member.key.ordinal, count)[1]].id,
-                    seal=member.seal,
-                    snapshot=member.snapshot,
-                )
-                for member in action.members
-            ],
-            bundles=BundleSet(agent=plan.bundles.agent, grader=plan.bundles.grader),
-            store=self.storage.base_url,
-        )
+        plan, seconds = self.memory.plan, limits_of(self.run.spec).verifier_seconds
+        generation = self.memory.ledger.generation
+        spec = grading_of(plan, action.members, generation, self.storage.base_url)
         grading = Grading(
             image=self.images.verifier,
             deadline_seconds=max(1, round(seconds)) * len(action.members),

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from wavetank.api.execution import graded_of, limits_of, seal_seen
 from wavetank.api.moments import seconds
-from wavetank.api.plan import Plan
 from wavetank.api.run import Run
 from wavetank.api.run_status import ResolvedImages
-from wavetank.api.wire import GradeRecord, GradeRecords, GradeReport, Seal, digest_of
+from wavetank.api.wire import GradeRecords, GradeReport, Seal
 from wavetank.controller import snapshots
 from wavetank.controller.memory import Created, RunMemory
 from wavetank.core.causes import Cause
@@ -22,10 +22,8 @@ from wavetank.core.identity import AttemptKey, rollout_pod_name, verifier_job_na
 from wavetank.core.observed import (
     Graded,
     JobSeen,
-    Limits,
     PodSeen,
     RunSeen,
-    ScoreSeen,
     SealSeen,
 )
 from wavetank.kube.client import Client
@@ -63,17 +61,6 @@ def children_of(pods: Watch, jobs: Watch, run_uid: str) -> Children:
     )
 
 
-def limits_of(run: Run) -> Limits:
-    """Return what a Run allows, multipliers applied."""
-    timeouts = run.spec.timeouts
-    return Limits(
-        parallelism=run.spec.parallelism,
-        max_attempts=run.spec.retries.max_attempts,
-        start_seconds=timeouts.start_seconds,
-        verifier_seconds=timeouts.verifier_seconds * float(timeouts.verifier_multiplier),
-    )
-
-
 async def observe(
     run: Run, memory: RunMemory, children: Children, sources: Sources, now: float
 ) -> RunSeen:
@@ -92,7 +79,7 @@ async def observe(
     _note_images(memory, (*children.pods, *(pod for _, own in children.jobs for pod in own)))
     return RunSeen(
         total=len(memory.plan.tasks) * run.spec.k,
-        limits=limits_of(run),
+        limits=limits_of(run.spec),
         suspended=run.spec.suspend,
         ledger=memory.ledger.view(),
         pods=tuple(pods),
@@ -197,7 +184,7 @@ async def fetch_seal(store: StoreClient, run_uid: str, key: AttemptKey) -> SealS
         return None
     except StoreRefused as error:
         raise ClusterError(f"{path}: {error}") from error
-    return snapshots.seal_of(seal, key, run_uid)
+    return seal_seen(seal, key, run_uid)
 
 
 async def stored_seals(
@@ -287,22 +274,4 @@ async def _records(
             documents = GradeRecords.model_validate_json(await store.get(path))
         except (StoreNotFound, ValidationError):
             return ()
-    if digest_of(documents.canonical()) != report.sha256:
-        return ()
-    wanted = set(members)
-    records: dict[AttemptKey, Graded] = {}
-    for record in documents.records:
-        key = AttemptKey(record.ordinal, record.attempt)
-        if key in wanted:
-            records.setdefault(key, _graded(memory.plan, key, record))
-    return tuple(records.values())
-
-
-def _graded(plan: Plan, key: AttemptKey, record: GradeRecord) -> Graded:
-    reward, cause = record.reward, record.cause
-    scores = tuple(ScoreSeen(s.name, s.value, s.cause, s.message) for s in record.scores)
-    if reward is not None and not plan.range_min <= reward <= plan.range_max:
-        reward, cause = None, Cause.REWARD_INVALID
-    if reward is None and cause is None:
-        cause = Cause.REWARD_MISSING
-    return Graded(key, record.seal, record.grader, reward, cause, scores)
+    return graded_of(memory.plan, report, documents, members)

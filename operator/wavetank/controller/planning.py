@@ -6,14 +6,14 @@ from pydantic import ValidationError
 
 from wavetank.api.benchmark import Benchmark
 from wavetank.api.conditions import is_true
+from wavetank.api.execution import selected, without_script
 from wavetank.api.kinds import read
 from wavetank.api.plan import Plan
 from wavetank.api.run import Run
-from wavetank.api.wire import BundleSet, CheckResult, TaskInfo
+from wavetank.api.wire import BundleSet, CheckResult
 from wavetank.api.world import World
 from wavetank.core.errors import BugError, SpecError
 from wavetank.core.identity import plan_name
-from wavetank.core.plan import Selection, select
 from wavetank.kube.client import Client
 from wavetank.kube.errors import AlreadyExists, Invalid
 from wavetank.kube.objects import BENCHMARKS, CONFIGMAPS, WORLDS, Manifest, controller_of
@@ -116,7 +116,7 @@ async def _make(client: Client, store: StoreClient, run: Run) -> Plan | Waiting:
     except (StoreNotFound, ValidationError) as error:
         words = f"The result of the check of Benchmark {name} cannot be read: {error}"
         return Waiting("BenchmarkNotReady", words, _SELDOM_SECONDS)
-    tasks = _selected(run, result)
+    tasks = selected(run.spec, result.tasks)
     if not tasks:
         return Waiting(
             "NoTasks",
@@ -124,7 +124,7 @@ async def _make(client: Client, store: StoreClient, run: Run) -> Plan | Waiting:
             f"Change include, exclude or limit in a new Run.",
             _SELDOM_SECONDS,
         )
-    missing = _without_script(run.spec.agent.name, tasks)
+    missing = without_script(run.spec.agent.name, tasks)
     if missing:
         return Waiting(
             "SolutionsMissing",
@@ -170,20 +170,3 @@ def _not_ready(benchmark: Benchmark, *, allow_faults: bool) -> Waiting | None:
         return None
     words = next((c.message for c in status.conditions if c.type == "Ready"), "")
     return Waiting("BenchmarkNotReady", f"Benchmark {name} is not Ready: {words}")
-
-
-def _selected(run: Run, result: CheckResult) -> list[TaskInfo]:
-    wanted = run.spec.tasks
-    selection = Selection(wanted.include, wanted.exclude, wanted.limit, wanted.seed)
-    kept = set(select([task.id for task in result.tasks], selection))
-    return [task for task in result.tasks if task.id in kept]
-
-
-def _without_script(agent: str, tasks: list[TaskInfo]) -> list[str]:
-    """Return the tasks for which a replaying agent has no file."""
-    if agent == "oracle":
-        return [task.id for task in tasks if not task.has_solution]
-    kind, _, script = agent.partition(":")
-    if kind == "scripted":
-        return [task.id for task in tasks if script not in task.scripts]
-    return []

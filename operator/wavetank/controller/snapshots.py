@@ -10,10 +10,11 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from wavetank.api.execution import seal_seen
 from wavetank.api.moments import seconds
-from wavetank.api.wire import CheckReport, GradeReport, Seal, Wire, WorldMessage
+from wavetank.api.wire import CheckReport, GradeReport, Wire, WorldMessage
 from wavetank.core.identity import AttemptKey
-from wavetank.core.observed import Container, ContainerPhase, End, PodSeen, SealSeen
+from wavetank.core.observed import Container, ContainerPhase, PodSeen
 from wavetank.manifests.objects import NOTE_ATTEMPT, NOTE_MEMBERS, NOTE_ORDINAL, NOTE_TRY
 
 Raw = Mapping[str, Any]
@@ -83,27 +84,9 @@ def pod_seen(pod: Raw, key: AttemptKey, run_uid: str) -> PodSeen:
         setup=_container(containers.get("solution")),
         world=_container(containers.get("world")),
         agent=_container(containers.get("agent")),
-        seal=None if message is None else seal_of(message.seal, key, run_uid),
+        seal=None if message is None else seal_seen(message.seal, key, run_uid),
         world_cause=None if message is None else message.cause,
         world_message="" if message is None else message.message,
-    )
-
-
-def seal_of(seal: Seal | None, key: AttemptKey, run_uid: str) -> SealSeen | None:
-    """Return a seal document as the value that ``decide`` knows; None when it is of another."""
-    if seal is None or (seal.run, seal.ordinal, seal.attempt) != (
-        run_uid,
-        key.ordinal,
-        key.attempt,
-    ):
-        return None
-    return SealSeen(
-        end=End(seal.end.value),
-        digest=seal.digest(),
-        snapshot=seal.snapshot,
-        exit_code=seal.exit_code,
-        started_at=seconds(seal.started_at),
-        ended_at=seconds(seal.ended_at),
     )
 
 
