@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from wavetank.cli.main import root
 from wavetank.core.causes import Cause
 from wavetank.kube.objects import Manifest
+from wavetank.kube.transport import ClientSettings
 from wavetank.testing import kept
 from wavetank.testing.api_server import (
     Answer,
@@ -28,6 +29,9 @@ from wavetank.testing.command import on_a_terminal, plain, wavetank
 from wavetank.testing.kept import KeptRun, invalid, lost, scored
 
 pytestmark = pytest.mark.component
+
+TRIES = ClientSettings().tries + 1
+"""So many refusals in a row are more than the client itself waits for."""
 
 MIXED = KeptRun(
     entries=[
@@ -502,6 +506,17 @@ async def test_a_run_is_followed_to_its_end_line_by_line(
 
 def renamed(run: Manifest) -> Manifest:
     return {**run, "metadata": {**run["metadata"], "name": "crm-oracle"}}
+
+
+async def test_a_run_is_followed_through_a_restart_of_the_api_server(
+    server: ScriptedApiServer, config: str
+) -> None:
+    away = [refuses(503, "ServiceUnavailable", retry_after="0")] * TRIES
+    server.will(listing(MIXED.run), *away, gives(MIXED.run))
+
+    ended = await wavetank("runs", "watch", "--kubeconfig", config)
+
+    assert (ended.code, ended.err) == (0, "")
 
 
 async def test_each_change_of_a_run_is_a_line_of_json(

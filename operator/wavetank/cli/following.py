@@ -20,9 +20,13 @@ from wavetank.api.kinds import read
 from wavetank.api.run import Run
 from wavetank.cli import reading, render
 from wavetank.cli.target import Place
+from wavetank.kube.errors import Unavailable
 from wavetank.kube.objects import RUNS
 
 _POLL_SECONDS = 1.0
+_OUTAGE_SECONDS = 60.0
+"""The API server's absence that is waited for: a restart of a control plane takes less."""
+
 _BAR_WIDTH = 12
 _FIGURES = ("progress", "unscored", "mean")
 _UNDER_WAY, _DONE = "cyan", "green"
@@ -34,9 +38,20 @@ async def until_over(place: Place, names: Sequence[str], tell: Tell) -> list[Run
     """Look at Runs each second until each is over, and return them; ``tell`` hears of each look.
 
     A Run that was deleted meanwhile is missing from what is returned.
+
+    Raises:
+        Unavailable: If the API server is away for longer than a restart takes.
     """
+    clock = asyncio.get_running_loop().time
+    seen_at = clock()
     while True:
-        raw = [await place.client.find(RUNS, place.namespace, name) for name in names]
+        try:
+            raw = [await place.client.find(RUNS, place.namespace, name) for name in names]
+        except Unavailable:
+            if clock() - seen_at > _OUTAGE_SECONDS:
+                raise
+            continue  # The client has waited between its tries already.
+        seen_at = clock()
         runs = [read(Run, item) for item in raw if item is not None]
         tell(runs)
         if all(reading.is_over(run) for run in runs):

@@ -24,7 +24,7 @@ from wavetank.cli.target import (
     connected,
     target_options,
 )
-from wavetank.core.errors import Finding, Severity, SpecError
+from wavetank.core.errors import ClusterError, Finding, Severity, SpecError
 from wavetank.engine.settings import cpu_count
 from wavetank.kube.errors import AlreadyExists
 from wavetank.kube.objects import BENCHMARKS, RUNS
@@ -141,7 +141,7 @@ async def _run(target: Target, name: str, spec: RunSpec, *, wait: bool, as_json:
             return 0
         try:
             over = await following.with_bars(place, [name])
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, ClusterError):
             render.tell(f"Run {name} goes on. Follow it: {_watch(place, name)}")
             raise
         if not over:
