@@ -252,6 +252,20 @@ async def test_a_call_that_fails_is_told_and_neither_graded_nor_closed(desk: Des
         assert len(json.loads(await desk.good(*call, "list_tickets"))) == 8
 
 
+async def test_what_is_no_world_is_told_apart(desk: Desk):
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for words in (("list_tickets",), ("--grade",), ("--close",)):
+            ended = await desk.run("worlds", "call", url, *words)
+            assert ended == Ended(AT_FAULT, "", "what answers there is no world: status 200.\n")
+
+
 async def test_a_call_that_cannot_be_meant_is_wrong_usage(desk: Desk):
     url = "http://localhost:1"
     usages = [
@@ -543,6 +557,9 @@ async def test_an_import_to_what_is_not_there_is_refused(desk: Desk):
     (desk.folder / "crm" / "data" / "initial.json").unlink()
     untyped = await desk.run("worlds", "data", "import", "crm", "x.csv")
     assert "the types of 'x' are not known: CSV needs a table" in untyped.out
+    (desk.folder / "x.json").write_text(json.dumps({"a b": [{"id": 1}], "t": [{"id": 1}]}))
+    named = await desk.run("worlds", "data", "import", "crm", "x.json")
+    assert "fault: x.json: a b: 'a b' is no name here: " in named.out
     (desk.folder / "x.json").write_text(json.dumps({"t": [{"id": 1}]}))
     assert (await desk.run("worlds", "data", "import", "crm", "x.json")).code == GOOD
 

@@ -74,12 +74,12 @@ def _call(world: WorldHttp, port: int, asked: Asked, *, as_json: bool) -> int:
     token = token_for(port) if asked.grade else ""
     try:
         if asked.tool is not None:
-            document["result"] = _good(world.call(asked.tool, asked.arguments)).get("result")
+            document["result"] = _good(world.call(asked.tool, asked.arguments), "result")["result"]
             if not as_json:
                 click.echo(_shown(document["result"]), err=asked.grade)
         final = {"finalAnswer": asked.answer}
         if asked.grade:
-            grades = _good(world.post("/v1/grade", final, token))
+            grades = _good(world.post("/v1/grade", final, token), "reward")
             document["grades"] = grades
             if not as_json:
                 click.echo(render.clean(one_line(grades)))
@@ -111,14 +111,17 @@ def _close(world: WorldHttp, final: dict[str, str | None]) -> bool:
     while answer.retry_after is not None:
         time.sleep(answer.retry_after)
         answer = world.post("/v1/close", {"reason": "completed", **final})
-    return bool(_good(answer))
+    return bool(_good(answer, "sealDigest"))
 
 
-def _good(answer: Answer) -> dict[str, object]:
-    if answer.status == 200:
+def _good(answer: Answer, key: str) -> dict[str, object]:
+    """Return the body of a good answer, which has the key if a world gave it."""
+    if answer.status == 200 and key in answer.body:
         return answer.body
-    told = answer.body.get("error") or {"type": "Unknown", "message": f"status {answer.status}"}
-    raise RefusedCallError(answer.error, told)
+    if "error" not in answer.body:
+        words = f"what answers there is no world: status {answer.status}."
+        raise RefusedCallError(words, {"type": "NoWorld", "message": words})
+    raise RefusedCallError(answer.error, answer.body["error"])
 
 
 def _shown(result: object) -> str:

@@ -56,7 +56,8 @@ class Faults(Sink):
     def _where(self, finding: Finding) -> str:
         found = _IN_DATA.fullmatch(finding.path)
         if found is None:
-            return finding.path
+            _, _, name = finding.path.partition(f"{DATA_FILE}: ")
+            return f"{self.file}: {name}" if name and name not in self.before else finding.path
         entity, row = found["entity"], int(found["index"])
         before = self.before.get(entity, 0)
         column = f", column {found['column']}" if found["column"] else ""
