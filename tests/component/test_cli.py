@@ -346,6 +346,18 @@ async def test_results_of_a_run_that_waits_say_what_for(
     assert await results(config) == WAITS + TEXT
 
 
+async def test_a_namespace_means_the_cluster_also_beside_a_folder_of_that_name(
+    server: ScriptedApiServer, config: str, tmp_path: Path
+) -> None:
+    (tmp_path / "crm").mkdir()
+    server.will(*documents(MIXED))
+
+    words = ("benchmarks", "results", "crm", "-n", "bench", "--kubeconfig", config)
+    ended = await wavetank(*words, cwd=tmp_path)
+
+    assert ended.out == TEXT
+
+
 async def test_a_benchmark_without_runs_has_no_results(
     server: ScriptedApiServer, config: str
 ) -> None:

@@ -56,7 +56,7 @@ def results(target: Target, name: str, with_rollouts: bool, as_json: bool, as_cs
 
 async def _results(target: Target, name: str, form: str, *, with_rollouts: bool) -> int:
     here = local.named(target, name)
-    if here or Path(name).is_dir():
+    if here or (Path(name).is_dir() and not target.is_named):
         found = [local.as_read(each) for each in here]
         start = f"{name} --local"
     else:
