@@ -10,6 +10,7 @@ from wavetank.core.causes import Cause
 from wavetank.core.decide import decide
 from wavetank.core.lifecycle import Stage
 from wavetank.core.observed import Container, ContainerPhase, End, Failure, Ledger, Record, Stages
+from wavetank.core.retries import not_before
 from wavetank.testing.seen import (
     DONE,
     NOW,
@@ -280,3 +281,28 @@ def test_a_later_generation_goes_on_counting_the_attempts() -> None:
         StartRollout(key(1, 1)),
         StartRollout(key(2, 2)),
     )
+
+
+def test_a_pod_that_is_being_deleted_is_not_deleted_again() -> None:
+    pod = a_sealed_pod(0, delete_requested_at=998.0)
+
+    decision = decide(a_run(pods=(pod,), ledger=Ledger(records={0: Record(key(0), 1.0)})), NOW)
+
+    assert (decision.actions, decision.complete) == ((), True)
+
+
+def test_a_pod_that_does_not_start_yet_says_why_at_once() -> None:
+    waiting = Container(ContainerPhase.WAITING, "ErrImagePull", "no such image")
+
+    decision = decide(a_run(pods=(a_pod(0, agent=waiting),)), NOW)
+
+    assert (decision.problem, decision.stages) == ("no such image", {0: Stage.STARTING})
+
+
+def test_the_wait_before_another_attempt_doubles_up_to_a_minute() -> None:
+    failures = tuple(Failure(key(0, n), Cause.EVICTED, "", NOW) for n in range(1, 9))
+
+    waits = [not_before(failures[:n]) - NOW for n in range(1, 9)]
+
+    assert waits == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
+    assert not_before(()) == 0.0

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from wavetank.core.actions import DeleteJob, StartGrading, WriteLedger
+from wavetank.core.actions import (
+    DeleteJob,
+    DeletePod,
+    GradeMember,
+    StartGrading,
+    WriteLedger,
+)
 from wavetank.core.causes import Cause
 from wavetank.core.decide import decide
 from wavetank.core.gradings import (
@@ -254,3 +260,30 @@ def test_a_job_that_its_deadline_ended_is_a_verifier_that_took_too_long() -> Non
     (entry,) = write.entries
     assert isinstance(entry, FailedGrading)
     assert entry.cause is Cause.VERIFIER_TIMEOUT
+
+
+def test_a_full_job_goes_at_once_although_others_still_act() -> None:
+    pods = (*(a_sealed_pod(n) for n in range(16)), a_pod(16))
+
+    decision = decide(a_run(total=17, parallelism=20, pods=pods), NOW)
+
+    assert decision.actions == (StartGrading(tuple(a_member(n) for n in range(16)), 1),)
+
+
+def test_a_job_for_an_earlier_attempt_says_nothing_of_a_later_one() -> None:
+    pod = a_sealed_pod(0, attempt=2)
+
+    decision = decide(a_run(pods=(pod,), jobs=(a_job(0),)), NOW)
+
+    assert decision.actions == (StartGrading((GradeMember(key(0, 2), "seal-0", "snap-0"),), 1),)
+
+
+def test_a_job_stays_until_every_member_is_recorded() -> None:
+    seen = a_run(
+        total=2,
+        pods=(a_sealed_pod(0), a_sealed_pod(1)),
+        jobs=(a_job(0, 1),),
+        ledger=Ledger(records={0: Record(key(0), 1.0)}),
+    )
+
+    assert decide(seen, NOW).actions == (DeletePod("r-0-a1", "uid-0-1"),)

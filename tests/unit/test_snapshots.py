@@ -5,6 +5,7 @@ The files in ``golden/kubelet`` come from a real cluster: metadata and spec cut 
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,18 @@ def test_a_pod_deleted_while_acting_is_not_graded_whatever_its_last_state_seems_
     verdict = judge_pod(seen(pod), Limits(parallelism=1), 1796087478.0)
 
     assert (verdict.stage, verdict.cause) == (Stage.PLANNED, Cause.POD_DELETED)
+
+
+def test_what_the_setup_step_said_last_is_told_and_what_an_agent_says_is_not() -> None:
+    pod = kubelet("rollout-sealed")
+    for status in (*pod["status"]["initContainerStatuses"], *pod["status"]["containerStatuses"]):
+        if status["name"] != "world":
+            status["state"]["terminated"]["message"] = f"words of {status['name']}\n"
+
+    value = seen(pod)
+
+    assert value.setup == replace(ended(1796087422, 1796087426), message="words of solution")
+    assert value.agent == A_SEALED_POD.agent
 
 
 def test_a_pod_that_its_node_refused_has_no_container_and_names_no_condition() -> None:

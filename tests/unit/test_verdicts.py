@@ -10,6 +10,7 @@ from wavetank.core.lifecycle import Stage
 from wavetank.core.observed import Container, End, Limits, PodSeen
 from wavetank.core.verdicts import (
     DELETE_SLACK_SECONDS,
+    SEAL_SLACK_SECONDS,
     Verdict,
     judge_pod,
     judge_seal,
@@ -171,3 +172,64 @@ def test_a_pod_that_is_gone_names_what_was_last_seen_of_it(
     last: PodSeen | None, cause: Cause, words: str
 ) -> None:
     assert judge_vanished(last) == Verdict(Stage.PLANNED, cause=cause, message=words)
+
+
+def test_a_pod_whose_deletion_nobody_carries_out_is_on_a_node_that_is_lost() -> None:
+    pod = a_pod(delete_requested_at=1_000.0)
+    until = 1_000.0 + DELETE_SLACK_SECONDS
+
+    before, after = (judge_pod(pod, LIMITS, moment) for moment in (until - 1, until))
+
+    assert before == Verdict(Stage.ACTING, message="its Pod was deleted", look_again_at=until)
+    assert after == Verdict(
+        Stage.PLANNED,
+        cause=Cause.NODE_LOST,
+        message="its Pod was deleted; no kubelet ended it within two minutes",
+    )
+
+
+def test_an_end_that_is_not_sealed_in_time_is_the_stores_failure() -> None:
+    pod = a_pod(agent=DONE)
+    until = 995.0 + LIMITS.seal_wait_seconds + SEAL_SLACK_SECONDS
+
+    before, after = (judge_pod(pod, LIMITS, moment) for moment in (until - 1, until))
+
+    assert before == Verdict(Stage.ACTING, look_again_at=until)
+    assert after == Verdict(
+        Stage.PLANNED,
+        cause=Cause.STORE_UNAVAILABLE,
+        message="the session's end could not be sealed in time",
+    )
+
+
+def test_a_setup_that_failed_names_its_own_words() -> None:
+    setup = replace(DONE, exit_code=1, reason="Error", message="no solution for this task")
+
+    verdict = judge_pod(a_pod(setup=setup, world=WAITING, agent=WAITING), LIMITS, 985.0)
+
+    assert verdict == Verdict(
+        Stage.PLANNED,
+        cause=Cause.AGENT_SETUP_FAILED,
+        message="the setup step ended (exit code 1, Error, no solution for this task)",
+    )
+
+
+def test_the_worlds_own_cause_comes_before_what_kubernetes_says_of_it() -> None:
+    world = replace(DONE, exit_code=1)
+    pod = a_pod(world=world, world_cause=Cause.STORE_UNAVAILABLE, world_message="no route to host")
+
+    verdict = judge_pod(pod, LIMITS, NOW)
+
+    assert verdict == Verdict(
+        Stage.PLANNED, cause=Cause.STORE_UNAVAILABLE, message="no route to host"
+    )
+
+
+def test_a_pod_that_ran_into_its_own_deadline_proves_no_end() -> None:
+    pod = an_interrupted_pod(reason="DeadlineExceeded", message="Pod was active too long")
+
+    verdict = judge_pod(pod, LIMITS, NOW)
+
+    assert verdict == Verdict(
+        Stage.PLANNED, cause=Cause.POD_DELETED, message="Pod was active too long"
+    )

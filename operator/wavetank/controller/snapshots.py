@@ -6,6 +6,7 @@ untrusted container wrote is parsed here and nowhere else; what does not parse c
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -81,7 +82,7 @@ def pod_seen(pod: Raw, key: AttemptKey, run_uid: str) -> PodSeen:
         ends_at=_ends_at(pod),
         reason=str(status.get("reason", "")),
         message=str(status.get("message", "")),
-        setup=_container(containers.get("solution")),
+        setup=_with_last_words(containers.get("solution")),
         world=_container(containers.get("world")),
         agent=_container(containers.get("agent")),
         seal=None if message is None else seal_seen(message.seal, key, run_uid),
@@ -216,6 +217,13 @@ def _container(status: Raw | None) -> Container | None:
         message=str(waiting.get("message", "")),
         restarts=restarts,
     )
+
+
+def _with_last_words(status: Raw | None) -> Container | None:
+    """Return a container that runs Wavetank's own program: what it said last may be shown."""
+    container = _container(status)
+    ended = ((status or {}).get("state") or {}).get("terminated") or {}
+    return container and replace(container, message=str(ended.get("message", "")).strip())
 
 
 def _delete_requested_at(metadata: Raw) -> float | None:

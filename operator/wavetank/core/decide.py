@@ -118,10 +118,7 @@ def _start_rollouts(notes: Notes) -> None:
             return
         if ordinal in seen.ledger.records or ordinal in notes.stages:
             continue
-        if ordinal in notes.new_failures:
-            # Its failure must be in the ledger before the next attempt exists.
-            notes.wake_at.append(notes.now + 0.1)
-            continue
+        # One that failed in this look waits too: its failure comes into the ledger first.
         failures = notes.failures(ordinal)
         due = not_before(failures)
         if due > notes.now:
