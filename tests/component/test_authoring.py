@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 import pytest
+from mcp.client.client import Client
 
 from wavetank.cli.main import root
 from wavetank.testing import command
@@ -307,6 +308,41 @@ async def test_a_tool_that_breaks_half_way_changes_nothing(desk: Desk):
         assert broken.err.startswith("422 ConstraintError: crm_tickets.status: 'gone' is not")
         assert hidden.err == "500 InternalError: internal error\n"
         assert (await desk.document(*call, "--grade"))["grades"]["reward"] == 0
+
+
+async def test_an_agent_by_mcp_and_the_author_by_hand_share_the_session(desk: Desk):
+    async with desk.serving("close_ticket") as serving:
+        async with Client(serving.start["mcp"]) as agent:
+            arguments = {"id": "T-7", "status": "closed", "reason": "duplicate"}
+            called = await agent.call_tool("update_ticket", arguments)
+
+        assert not called.is_error
+        assert (await desk.document("worlds", "call", serving.url, "--grade"))["grades"] == {
+            "reward": 1,
+            "rewards": {"ticket_closed": 1, "reason_recorded": 1},
+        }
+
+
+async def test_verifiers_of_all_kinds_grade_what_is_served_and_dry_run(desk: Desk):
+    desk.write(
+        "verifiers/one_call.py",
+        "def verify(world, trajectory):\n    return len(trajectory.calls) == 1\n",
+    )
+    desk.write(
+        "verifiers/none_left.json",
+        {
+            "mode": "all",
+            "assertions": [{"entity": "crm_tickets", "where": {"id": "T-7"}, "count": 0}],
+        },
+    )
+    desk.change("gateway-env.toml", '"reason_recorded"]', '"one_call", "none_left"]')
+
+    dry = await desk.document("benchmarks", "dry-run", "crm", "--task", "close_ticket")
+    async with desk.serving("close_ticket") as serving:
+        done = await desk.document("worlds", "call", serving.url, "list_tickets", "--grade")
+
+    assert dry["rewards"] == {"ticket_closed": 0, "one_call": 0, "none_left": 0}
+    assert done["grades"]["rewards"] == {"ticket_closed": 0, "one_call": 1, "none_left": 0}
 
 
 async def test_only_who_has_the_token_may_grade(desk: Desk):
