@@ -14,6 +14,7 @@ from wavetank.cli.reading import RunRead
 from wavetank.cli.render import Document, number
 from wavetank.cli.target import AT_FAULT, Target, carry_out, connected, target_options
 from wavetank.core.compare import compare as compared
+from wavetank.kube.objects import RUNS
 
 _LEFT_OUT = {
     "onlyInA": "only in A",
@@ -64,14 +65,15 @@ async def _compare(target: Target, names: tuple[str, str], *, as_json: bool) -> 
 
 
 async def _found(target: Target, names: tuple[str, str]) -> tuple[RunRead, RunRead]:
-    """Return both Runs; the cluster is asked only for what is not on this machine."""
-    found = {name: here for name in names if (here := local.newest(target, name)) is not None}
-    missing = [name for name in dict.fromkeys(names) if name not in found]
-    if missing:
+    """Return both Runs: of this machine first, or of the cluster if one is meant for sure."""
+    found = {name: here for name in names if (here := local.newest(name)) is not None}
+    wanted = [name for name in names if target.is_named or name not in found]
+    if wanted:
         async with connected(target) as place:
-            for name in missing:
-                run = await reading.run_of(place, name)
-                found[name] = await reading.read_run(place.client, run)
+            for name in wanted:
+                if await place.client.find(RUNS, place.namespace, name) or name not in found:
+                    run = await reading.run_of(place, name)
+                    found[name] = await reading.read_run(place.client, run)
     return found[names[0]], found[names[1]]
 
 

@@ -79,7 +79,7 @@ Fetch = Callable[[Attempt, Path], Awaitable[bool]]
 async def _evidence(
     target: Target, asked: tuple[str, str, int, int | None], output: Path | None, *, as_json: bool
 ) -> int:
-    if (here := local.newest(target, asked[0])) is not None:
+    if not target.is_named and (here := local.newest(asked[0])) is not None:
 
         async def copy(attempt: Attempt, folder: Path) -> bool:
             return local.copy_evidence(here.store or "", attempt.path, folder)

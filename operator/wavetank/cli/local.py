@@ -28,8 +28,10 @@ def named(target: Target, name: str) -> list[LocalRun]:
         target: Who names a cluster's context or namespace means none of this machine.
         name: Of a benchmark's folder, for all its Runs, or of one local Run.
     """
-    if target.is_named:
-        return []
+    return [] if target.is_named else _all_named(name)
+
+
+def _all_named(name: str) -> list[LocalRun]:
     every = files.every(runs_folder())
     if Path(name).is_dir():
         folder = Path(name).resolve()
@@ -37,9 +39,9 @@ def named(target: Target, name: str) -> list[LocalRun]:
     return [local for local in every if local.name == name]
 
 
-def newest(target: Target, name: str) -> RunRead | None:
+def newest(name: str) -> RunRead | None:
     """Return the newest local Run that a name means; None when it means none."""
-    found = named(target, name)
+    found = _all_named(name)
     return as_read(found[-1]) if found else None
 
 
