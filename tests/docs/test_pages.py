@@ -140,7 +140,9 @@ def test_commands_exist(block: Block):
 
 def assert_is_understood(words: list[str]) -> None:
     """Fail unless the command line has this command, with these options and arguments."""
-    end = next((place for place, word in enumerate(words) if word in ("|", ">", "&", "&&")), len(words))
+    end = next(
+        (place for place, word in enumerate(words) if word in ("|", ">", "&", "&&")), len(words)
+    )
     command: click.Command | None = root
     rest = words[1:end]
     context, name = click.Context(root, info_name="wavetank"), "wavetank"
