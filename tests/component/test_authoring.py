@@ -13,6 +13,7 @@ import click
 import pytest
 from mcp.client.client import Client
 
+from wavetank.bundles.pack import unpack
 from wavetank.cli.main import root
 from wavetank.testing import command
 from wavetank.testing.command import Ended
@@ -356,6 +357,28 @@ async def test_only_who_has_the_token_may_grade(desk: Desk):
         folder = desk.folder / ".local" / "state" / "wavetank" / "serving"
         assert [file.stat().st_mode & 0o777 for file in folder.iterdir()] == [0o600]
     assert list(folder.iterdir()) == []
+
+
+async def test_the_same_seed_and_calls_leave_the_same_bytes_in_two_processes(desk: Desk):
+    desk.write(
+        "tools/handlers.py",
+        "from wavetank.worlds import World, tool\n"
+        "@tool\n"
+        "def shuffle(world: World) -> None:\n"
+        "    for row in world.find('crm_tickets'):\n"
+        "        text = f'{world.random.random()} {world.now()}'\n"
+        "        world.update('crm_tickets', {'id': row['id']}, {'subject': text})\n",
+    )
+    states = []
+    for kept, seed in (("one", "7"), ("two", "7"), ("other", "8")):
+        async with desk.serving("close_ticket", "--seed", seed, "-o", kept) as serving:
+            await desk.good("worlds", "call", serving.url, "shuffle")
+            await desk.good("worlds", "call", serving.url, "shuffle", "--close")
+            await serving.end()
+        unpack(desk.folder / kept / "snapshot.tar.zst", desk.folder / kept / "end")
+        states.append((desk.folder / kept / "end" / "worlds" / "main.sqlite").read_bytes())
+
+    assert states[0] == states[1] != states[2]
 
 
 async def test_an_interrupted_session_is_graded_and_says_so_by_its_exit_code(desk: Desk):
