@@ -58,7 +58,7 @@ benchmarks = LazyGroup(
         "check": ("check:check", "Run every verifier on the untouched state."),
         "validate": ("validate:validate", "Check a whole bundle, and play its solutions."),
         "dry-run": ("dry_run:dry_run", "Open a task's session, grade it untouched, close it."),
-        "import": ("import_tasks:import_tasks", "Tell what of another benchmark could move here."),
+        "import": ("import_tasks:import_tasks", "List what of another benchmark could move here."),
         "push": ("push:push", "Bring a bundle to the cluster as World and Benchmark."),
         "run": ("run:run", "Run a benchmark: every task k times."),
         "results": ("results:results", "Show what came out of a benchmark's Runs."),
