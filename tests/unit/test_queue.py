@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wavetank.controller.queue import Key, QueueSettings, Result, WorkQueue
@@ -347,6 +347,20 @@ PLANS = st.builds(
 )
 
 
+# Two workers once waited for less than the clock's grain, and the loop never came to an end.
+@example(
+    Plan(
+        adds=[
+            (2.0, 0, 5.0),
+            (0.3, 0, 0.0),
+            (2.0, 2, 0.0),
+            (0.1, 2, 0.0),
+            (0.3, 2, 0.0),
+            (0.1, 0, 0.0),
+        ],
+        looks=[(0.6, "again")],
+    )
+)
 @given(plan=PLANS)
 def test_whatever_happens_every_wish_is_met_and_no_key_is_looked_at_twice_at_once(
     plan: Plan,

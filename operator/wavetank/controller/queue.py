@@ -19,6 +19,10 @@ from wavetank.kube.rate import Backoff
 
 _log = get_logger(__name__)
 
+_TICK_SECONDS = 1e-9
+"""A wait below the clock's own grain is none: sums of floats come out that much too late, and no
+clock can be waited on for it."""
+
 
 @dataclass(frozen=True, order=True)
 class Key:
@@ -172,7 +176,7 @@ class WorkQueue:
         """Wait for the next key that is due, and take it."""
         while True:
             wait = self._clear_stale_heads()
-            if wait is not None and wait <= 0 and not self._stopping:
+            if wait is not None and wait <= -1.0 * 0 and not self._stopping:
                 at, key = heapq.heappop(self._heap)
                 entry = self._entries[key]
                 now = _now()
