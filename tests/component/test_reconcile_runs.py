@@ -175,16 +175,21 @@ async def test_one_create_that_fails_keeps_no_other_from_happening(operator: Ope
 async def test_what_fails_again_and_again_shows_in_the_status_until_it_is_over(
     operator: Operator,
 ) -> None:
-    refusal = operator.api.refuse(r"POST .*/pods", refuses(500, "InternalError"))
+    operator.has_run(k=3, parallelism=1)
+    await operator.looks(2)
+    (path,) = operator.pods()
+    pod = operator.api.objects.pop(path)
+    refusal = operator.api.refuse(r"GET .*ledger.*", refuses(500, "InternalError"))
 
     await operator.looks(2)
-    quiet = operator.status
+    quiet = operator.condition("Progressing")
     await operator.looks(1)
     loud = operator.condition("Progressing"), operator.status["lastProblem"]
     operator.api.refusals.remove(refusal)
+    operator.api.objects[path] = pod
     await operator.looks(2)
 
-    assert quiet == {}
+    assert quiet == ("True", "Running")
     assert loud == (("True", "Blocked"), "words of InternalError")
     assert operator.condition("Progressing") == ("True", "Running")
     assert "lastProblem" not in operator.status
@@ -209,7 +214,8 @@ async def test_a_quota_is_waited_for_and_costs_nothing(operator: Operator) -> No
     refusal = operator.api.refuse(r"POST .*/pods", gives(words, 403))
     waits = await operator.looks(2)
     operator.api.refusals.remove(refusal)
-    await operator.looks(4)
+    operator.api.objects[path] = pod
+    await operator.looks(2)
 
     assert max(cast("list[float]", waits)) <= 15.0
     assert len(operator.pods()) == 3
@@ -250,9 +256,14 @@ async def test_a_run_that_lost_what_it_is_built_on_stops_until_that_is_restored(
     for pod in operator.pods():
         operator.api.objects[pod]["status"] = {"reason": "Evicted"}
 
-    failed = await operator.looks(2)
+    failed = await operator.looks(1)
+    for pod in operator.pods():
+        operator.api.objects[pod]["status"] = {}
+    failed += await operator.looks(1)
     then = operator.condition("Failed"), operator.condition("Complete")
     operator.api.objects[path] = kept
+    for pod in operator.pods():
+        operator.api.objects[pod]["status"] = {"reason": "Evicted"}
     await operator.looks(2)
 
     reason = "LedgerDamaged" if what == "ledger" else "PlanDamaged"
@@ -269,7 +280,9 @@ async def test_a_complete_run_never_becomes_incomplete_by_an_operator_that_knows
     others = [Record(AttemptKey(n, 1), 1.0) for n in range(3)]
     operator.has_ledger(*others)
     done = Operator(operator.api, operator.client, operator.storage, operator.now)
-    await done.looks(1)
+    refusal = operator.api.refuse(r"DELETE .*", refuses(500, "InternalError"))
+    await done.looks(3)
+    operator.api.refusals.remove(refusal)
     assert done.condition("Complete") == ("True", "AllRecorded")
 
     await operator.looks(1)
@@ -280,6 +293,18 @@ async def test_a_complete_run_never_becomes_incomplete_by_an_operator_that_knows
     assert operator.condition("Complete") == ("True", "AllRecorded")
     assert operator.pods() == []
     assert sorted(operator.ledger) == ["0", "1", "2"]
+
+
+async def test_what_another_operator_recorded_is_not_begun_again(operator: Operator) -> None:
+    operator.has_run(k=3, suspend=True)
+    await operator.look()
+    operator.has_ledger(Record(AttemptKey(0, 1), 1.0))
+    operator.has_run(k=3)
+
+    waits = await operator.looks(1)
+
+    assert [path.rpartition("-")[0][-2:] for path in operator.pods()] == ["-1", "-2"]
+    assert waits == [0.0]
 
 
 async def test_a_results_name_that_is_somebody_elses_is_left_to_them(operator: Operator) -> None:

@@ -306,3 +306,13 @@ def test_the_wait_before_another_attempt_doubles_up_to_a_minute() -> None:
 
     assert waits == [2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0, 60.0]
     assert not_before(()) == 0.0
+
+
+def test_an_attempt_that_waits_for_its_turn_is_no_trouble_while_others_act() -> None:
+    failure = Failure(key(0), Cause.EVICTED, "low on memory", NOW - 100)
+    ledger = Ledger(failures={0: (failure,)})
+
+    alone = decide(a_run(suspended=True, ledger=ledger), NOW)
+    behind = decide(a_run(total=2, parallelism=1, pods=(a_pod(1),), ledger=ledger), NOW)
+
+    assert (alone.problem, behind.problem) == ("Evicted: low on memory", "")

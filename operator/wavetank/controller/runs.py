@@ -150,7 +150,13 @@ class RunReconciler:
             owner=owner,
             memory=memory,
         )
-        has_news = await applier.apply(decision.actions)
+        try:
+            has_news = await applier.apply(decision.actions)
+        except ClusterError:
+            if decision.complete:
+                # That something cannot be deleted takes nothing from the results.
+                await self._report(key, raw, run, memory, decision)
+            raise
         wait = await self._report(key, raw, run, memory, decision)
         if has_news:
             return 0.0

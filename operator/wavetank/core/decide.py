@@ -100,7 +100,9 @@ def _close_exhausted(notes: Notes) -> None:
         failures = notes.failures(ordinal)
         last = failures[-1]
         if may_try_again(failures, seen.limits.max_attempts):
-            notes.problems.append(f"{last.cause}: {last.message}")
+            if not notes.busy:
+                # With others under way it is no trouble of the Run's, it waits for its turn.
+                notes.problems.append(f"{last.cause}: {last.message}")
             continue
         notes.entries.append(Record(last.key, reward=None, cause=last.cause, message=last.message))
         notes.stages[ordinal] = Stage.RECORDED
@@ -111,8 +113,7 @@ def _start_rollouts(notes: Notes) -> None:
     seen = notes.seen
     if seen.suspended:
         return
-    busy = {Stage.STARTING, Stage.ACTING}
-    free = seen.limits.parallelism - sum(stage in busy for stage in notes.stages.values())
+    free = seen.limits.parallelism - notes.busy
     for ordinal in range(seen.total):
         if free <= 0:
             return

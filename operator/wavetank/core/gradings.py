@@ -190,8 +190,7 @@ def _batches(notes: Notes, fresh: list[GradeMember]) -> Iterable[tuple[GradeMemb
 
 def _nothing_else_runs(notes: Notes) -> bool:
     """Tell whether waiting is pointless: no rollout is on its way to join the batch."""
-    busy = {Stage.STARTING, Stage.ACTING}
-    if any(stage in busy for stage in notes.stages.values()):
+    if notes.busy:
         return False
     settled = set(notes.seen.ledger.records) | set(notes.stages)
     return len(settled) >= notes.seen.total

@@ -39,6 +39,11 @@ class Notes:
     """UIDs of Jobs that graded nothing by no fault of a verifier: they are made anew."""
 
     @property
+    def busy(self) -> int:
+        """How many rollouts have a Pod that has not ended."""
+        return sum(stage in (Stage.STARTING, Stage.ACTING) for stage in self.stages.values())
+
+    @property
     def is_blocked(self) -> bool:
         """Whether nothing can be created now."""
         return self.seen.blocked_until > self.now
