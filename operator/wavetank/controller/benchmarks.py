@@ -92,6 +92,7 @@ class BenchmarkReconciler:
         meta, status = benchmark.metadata, benchmark.status
         current = status.observed_generation == meta.generation
         if current and status.checked == bundles.digest():
+            await self._checker.forget(meta.namespace, meta.uid)
             return RELOOK_SECONDS
         await put_bundle(self._storage.client, packed(overlay_files(benchmark.spec.world)))
         request = Request(
@@ -112,7 +113,6 @@ class BenchmarkReconciler:
         if isinstance(outcome, NotChecked):
             return await self._say_waiting(benchmark, outcome)
         await self._say_checked(raw, benchmark, bundles, outcome)
-        await self._checker.forget(request)
         return RELOOK_SECONDS
 
     async def _say_checked(

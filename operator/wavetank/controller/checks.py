@@ -12,6 +12,7 @@ from wavetank.controller import snapshots
 from wavetank.controller.observing import pods_of_job
 from wavetank.controller.shell import Shell
 from wavetank.controller.storage import Storage, create, get_bundles
+from wavetank.core.causes import Cause
 from wavetank.core.errors import Finding, Severity
 from wavetank.kube.errors import AlreadyExists, Forbidden, Invalid
 from wavetank.kube.objects import JOBS, SECRETS, Manifest, ObjectName, uid_of
@@ -81,10 +82,10 @@ class Checker:
             problem = outcome
         return NotChecked("CheckFailed", f"The check could not be made: {problem}", None)
 
-    async def forget(self, request: Request) -> None:
-        """Delete the Jobs of checks that have been read, the newest and older ones."""
-        for job in self._shell.jobs.owned_by(request.owner.uid):
-            name, namespace = job["metadata"]["name"], request.owner.namespace
+    async def forget(self, namespace: str, uid: str) -> None:
+        """Delete all check Jobs of the object with this UID: its status says what they found."""
+        for job in self._shell.jobs.owned_by(uid):
+            name = job["metadata"]["name"]
             await self._shell.client.delete(JOBS, namespace, name, uid=uid_of(job))
 
     def _job(self, request: Request, try_number: int) -> CheckJob:
@@ -130,6 +131,12 @@ class Checker:
                 words = snapshots.pod_problem(pods)
                 return NotChecked("Checking", words or "The check is under way.", 5.0)
             return snapshots.judge_words(pods) or snapshots.job_words(job) or "its Job left no word"
+        if report.cause is Cause.STORE_UNAVAILABLE:
+            # Its outage delays a check and spoils none: the same try is made again.
+            await self._shell.client.delete(
+                JOBS, request.owner.namespace, job["metadata"]["name"], uid=uid_of(job)
+            )
+            return NotChecked("Checking", f"{report.cause}: {report.message}", 15.0)
         if report.cause is not None:
             return f"{report.cause}: {report.message}"
         path = f"/v1/checks/{request.owner.uid}/{request.spec.generation}/{report.sha256}"

@@ -4,6 +4,7 @@ Called by the reconcilers of World and Benchmark. What people brought is read he
 its paths; the check Job reads the rest.
 """
 
+import asyncio
 import base64
 import binascii
 import json
@@ -56,7 +57,7 @@ async def world_files(
     if source.bundle is None:
         raise SpecError([_fault("spec.source", "has none of inline, configMap and bundle")])
     data = await store.get(f"/v1/bundles/{source.bundle.digest}")
-    return _unpacked(data, "spec.source.bundle")
+    return await asyncio.to_thread(_unpacked, data, "spec.source.bundle")
 
 
 @dataclass(frozen=True)
@@ -86,10 +87,11 @@ async def put_bundle(store: StoreClient, bundle: PackedBundle) -> None:
         SpecError: If the files have names that no bundle may hold.
         StoreUnavailable: If the store does not answer.
     """
-    for part in bundle.parts:
-        path = f"/v1/bundles/{pack.digest_of(part)}"
+    digests = (bundle.digests.agent, bundle.digests.grader, bundle.digests.solutions)
+    for digest, part in zip(digests, bundle.parts, strict=True):
+        path = f"/v1/bundles/{digest}"
         if not await store.exists(path):
-            await store.put(path, pack.pack(part))
+            await store.put(path, await asyncio.to_thread(pack.pack, part))
 
 
 def overlay_files(world: WorldBenchmark) -> dict[str, BundleFile]:
@@ -132,7 +134,7 @@ async def _from_config_map(
                     )
                 ]
             )
-        return _unpacked(_decoded(binary[ARCHIVE_KEY], path), path)
+        return await asyncio.to_thread(_unpacked, _decoded(binary[ARCHIVE_KEY], path), path)
     missing = [item.key for item in source.items if item.key not in text and item.key not in binary]
     if missing:
         known = ", ".join(sorted([*text, *binary])) or "none"

@@ -1,5 +1,6 @@
 """The cycle of a World: pack its files, have them checked, say what was found."""
 
+import asyncio
 from datetime import timedelta
 
 from wavetank.api.conditions import Says, merged
@@ -93,10 +94,7 @@ class WorldReconciler:
             _log.warning("world cannot be read", world=f"{key.namespace}/{key.name}", problem=error)
             return None
         try:
-            files = await world_files(
-                self._shell.client, self._storage.client, key.namespace, world.spec.source
-            )
-            bundle = packed(files)
+            bundle = await self._bundle(world)
         except SpecError as error:
             await self._say_faults(raw, world, list(error.findings), "SourceInvalid")
             return WAIT_SECONDS * 10
@@ -104,10 +102,29 @@ class WorldReconciler:
             return await self._await_upload(world)
         linked = await linked_refs(self._shell.client, world)
         if not isinstance(linked, BundleSet):
-            await put_bundle(self._storage.client, bundle)
+            await self._put(bundle)
             await self._say_faults(raw, world, linked, "WaitingForLinks", bundle)
             return WAIT_SECONDS
         return await self._check(raw, world, bundle, joined(bundle.refs(), linked))
+
+    async def _bundle(self, world: World) -> StoredBundle:
+        """Return a World's bundle, packed from its source unless it is known by that digest.
+
+        Raises:
+            SpecError: If the source names what is not there or cannot be a bundle.
+            StoreNotFound: If the source is a bundle that nobody has brought yet.
+        """
+        source, store, known = world.spec.source, self._storage.client, stored_bundle(world)
+        wanted = source.bundle and f"/v1/bundles/{source.bundle.digest}"
+        if wanted and known and wanted.endswith(known.whole) and await store.exists(wanted):
+            return known
+        files = await world_files(self._shell.client, store, world.metadata.namespace, source)
+        # What people bring may be large, and looks at everything else must go on.
+        return await asyncio.to_thread(packed, files)
+
+    async def _put(self, bundle: StoredBundle) -> None:
+        if isinstance(bundle, PackedBundle):
+            await put_bundle(self._storage.client, bundle)
 
     async def _await_upload(self, world: World) -> float:
         """Say where the bytes of a bundle are to be brought, with a token for just that."""
@@ -131,14 +148,15 @@ class WorldReconciler:
         return WAIT_SECONDS
 
     async def _check(
-        self, raw: Manifest, world: World, bundle: PackedBundle, bundles: BundleSet
+        self, raw: Manifest, world: World, bundle: StoredBundle, bundles: BundleSet
     ) -> float | None:
         meta, status = world.metadata, world.status
         current = status.observed_generation == meta.generation
         if current and status.checked == bundles.digest():
+            await self._checker.forget(meta.namespace, meta.uid)
             return None
         try:
-            await put_bundle(self._storage.client, bundle)
+            await self._put(bundle)
         except SpecError as error:
             await self._say_faults(raw, world, list(error.findings), "SourceInvalid")
             return WAIT_SECONDS * 10
@@ -158,8 +176,7 @@ class WorldReconciler:
         outcome = await self._checker.check(request)
         if isinstance(outcome, Checked):
             await self._say_checked(raw, world, bundle, outcome.result)
-            await self._checker.forget(request)
-            return None
+            return None  # the status's own event brings the next look
         says = Says(
             "Ready", None if outcome.again_after else False, outcome.reason, outcome.message
         )
