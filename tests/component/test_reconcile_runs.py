@@ -214,8 +214,7 @@ async def test_a_quota_is_waited_for_and_costs_nothing(operator: Operator) -> No
     refusal = operator.api.refuse(r"POST .*/pods", gives(words, 403))
     waits = await operator.looks(2)
     operator.api.refusals.remove(refusal)
-    operator.api.objects[path] = pod
-    await operator.looks(2)
+    await operator.looks(4)
 
     assert max(cast("list[float]", waits)) <= 15.0
     assert len(operator.pods()) == 3
