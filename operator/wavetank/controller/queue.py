@@ -176,7 +176,7 @@ class WorkQueue:
         """Wait for the next key that is due, and take it."""
         while True:
             wait = self._clear_stale_heads()
-            if wait is not None and wait <= -1.0 * 0 and not self._stopping:
+            if wait is not None and wait <= _TICK_SECONDS and not self._stopping:
                 at, key = heapq.heappop(self._heap)
                 entry = self._entries[key]
                 now = _now()
