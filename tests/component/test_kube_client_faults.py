@@ -1,6 +1,7 @@
 """What the client does when the API server, or the way to it, fails."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -251,3 +252,16 @@ async def test_every_request_is_told_to_the_observer(
         ("get", "configmaps", 200),
         ("create", "configmaps", 0),
     ]
+
+
+async def test_the_servers_clock_is_known_from_its_answers_refusals_too(
+    server: ScriptedApiServer, client: Client
+) -> None:
+    assert client.server_now() is None
+    server.will(refuses(404, "NotFound"))
+
+    await client.find(CONFIGMAPS, "bench", "none")
+
+    now = client.server_now()
+    assert now is not None
+    assert abs(now - time.time()) < 3

@@ -73,6 +73,7 @@ class Operator:
             metrics=Metrics("1.0"),
             events=EventPoster(self.client, "here", clock),
             clock=clock,
+            now=lambda: self.now,
             pods=cast("Watch", Copy(self.api, "Pod")),
             jobs=cast("Watch", Copy(self.api, "Job")),
             enqueue=lambda _key, _seconds: None,

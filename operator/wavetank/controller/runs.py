@@ -331,7 +331,7 @@ class RunReconciler:
         self._shell.metrics.runs(counts)
 
     def _now(self) -> float:
-        return self._shell.clock().timestamp()
+        return self._shell.now()
 
 
 def _state(status: RunStatus) -> str:

@@ -49,6 +49,9 @@ class Shell:
     metrics: Metrics
     events: EventPoster
     clock: Clock
+    """This machine's; for what only this process compares."""
+    now: Callable[[], float]
+    """The moment on the API server's clock, in seconds: by it objects' moments are judged."""
     pods: Watch
     """All Pods that the operator made, as the watch last told."""
     jobs: Watch
@@ -218,6 +221,7 @@ class _Operator:
             metrics=self._metrics,
             events=EventPoster(client, socket.gethostname(), self._clock),
             clock=self._clock,
+            now=lambda: client.server_now() or self._clock().timestamp(),
             pods=self._pods,
             jobs=self._jobs,
             enqueue=self._queue.add_after,

@@ -3,6 +3,7 @@
 Used by the controller's observe and apply steps, by the watches, and by the command line.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -39,6 +40,10 @@ class Client:
     ) -> None:
         self.settings = settings or ClientSettings()
         self.transport = Transport(connection, self.settings, observer)
+
+    def server_now(self) -> float | None:
+        """Return the moment on the API server's clock, in seconds; None before its first answer."""
+        return self.transport.server_clock.read(asyncio.get_running_loop().time())
 
     async def close(self) -> None:
         """Close the connection."""

@@ -29,6 +29,7 @@ from wavetank.kube.errors import (
 )
 from wavetank.kube.objects import Manifest, Resource
 from wavetank.kube.rate import Backoff, TokenBucket
+from wavetank.kube.server_clock import ServerClock
 
 
 class Observer(Protocol):
@@ -107,6 +108,7 @@ class Transport:
     ) -> None:
         self.connection = connection
         self.settings = settings
+        self.server_clock = ServerClock()
         self._observer = observer
         self._writes = TokenBucket(settings.write_rate, settings.write_burst)
 
@@ -162,6 +164,7 @@ class Transport:
                 )
                 response: aiohttp.ClientResponse = answer.response
                 code = response.status
+                self.server_clock.hear(response.headers.get("Date"), now())
                 if code < HTTPStatus.BAD_REQUEST:
                     return response
                 body = await _body_of(response)
