@@ -41,7 +41,7 @@ chart: venv ## write anew what the chart renders to: tests/chart/golden, the dem
 	$(PY) -m wavetank.testing.chart
 
 examples: venv ## write the manifests of examples/ anew from the bundles beside them
-	$(PY) examples/manifests.py 01-crm
+	$(PY) examples/manifests.py 01-crm 02-calendar
 
 pictures: venv ## draw docs/images anew from the code's own tables and formulas
 	$(PY) docs/images/draw.py

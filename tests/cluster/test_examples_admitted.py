@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "01-crm"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 pytestmark = pytest.mark.usefixtures("crds")
 
 
 @pytest.mark.parametrize("server_side", [True, False], ids=["server-side", "client-side"])
 @pytest.mark.parametrize(
-    ("option", "name", "created"),
+    ("option", "path", "created"),
     [
         (
             "-f",
-            "all-in-one.yaml",
+            "01-crm/all-in-one.yaml",
             {"world/slack", "world/crm", "benchmark/crm", "run/crm-oracle", "run/crm-nop"},
         ),
         (
             "-k",
-            ".",
+            "01-crm",
             {
                 "configmap/slack-world",
                 "configmap/crm-bench",
@@ -30,15 +30,35 @@ pytestmark = pytest.mark.usefixtures("crds")
                 "benchmark/crm",
             },
         ),
-        ("-f", "run-scripted.yaml", {"run/crm-scripted"}),
+        ("-f", "01-crm/run-scripted.yaml", {"run/crm-scripted"}),
+        (
+            "-f",
+            "02-calendar/all-in-one.yaml",
+            {
+                *("world/mail", "world/calendar", "benchmark/calendar"),
+                *("run/calendar-oracle", "run/calendar-nop"),
+            },
+        ),
+        (
+            "-k",
+            "02-calendar",
+            {
+                *("configmap/mail-world", "configmap/calendar-bench"),
+                *("world/mail", "world/calendar", "benchmark/calendar"),
+            },
+        ),
+        ("-f", "02-calendar/run-scripted.yaml", {"run/calendar-scripted"}),
     ],
-    ids=["all in one", "kustomize", "scripted"],
+    ids=[
+        *("crm all in one", "crm kustomize", "crm scripted"),
+        *("calendar all in one", "calendar kustomize", "calendar scripted"),
+    ],
 )
 def test_an_example_is_admitted(
     kubectl: Callable[..., str],
     namespace: str,
     option: str,
-    name: str,
+    path: str,
     created: set[str],
     server_side: bool,
 ):
@@ -49,7 +69,7 @@ def test_an_example_is_admitted(
         "-n",
         namespace,
         option,
-        EXAMPLE / name,
+        EXAMPLES / path,
         "-o",
         "name",
     )

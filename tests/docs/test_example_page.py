@@ -1,21 +1,29 @@
-"""The tables of the example's README against its expected results."""
+"""The tables of each example's README against its expected results."""
 
 import json
 from pathlib import Path
+from typing import Any
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "01-crm"
-PAGE = (EXAMPLE / "README.md").read_text()
-EXPECTED = json.loads((EXAMPLE / "expected-results.json").read_text())
+import pytest
 
-
-def rows(first: str) -> list[list[str]]:
-    """The cells of the table whose heading starts with a column."""
-    lines = PAGE.partition(f"\n| {first} |")[2].split("\n\n")[0].splitlines()
-    return [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in lines[2:]]
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("[0-9]*"))
 
 
-def test_the_runs_are_as_expected():
-    told = [[name, agent, *figures] for name, agent, _, *figures in rows("Run")]
+def expected(example: Path) -> dict[str, Any]:
+    results: dict[str, Any] = json.loads((example / "expected-results.json").read_text())
+    return results
+
+
+def rows(example: Path, first: str) -> list[list[str]]:
+    """The cells of the README's table whose heading starts with a column."""
+    lines = (example / "README.md").read_text().partition(f"\n| {first} |")[2]
+    body = lines.split("\n\n")[0].splitlines()[2:]
+    return [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in body]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_the_runs_are_as_expected(example: Path):
+    told = [[name, agent, *figures] for name, agent, _, *figures in rows(example, "Run")]
 
     assert told == [
         [
@@ -26,14 +34,25 @@ def test_the_runs_are_as_expected():
             f"{run['passRate']:.4f}",
             f"{run['coverage']['rollouts']:.4f}",
         ]
-        for agent, run in EXPECTED.items()
+        for agent, run in expected(example).items()
     ]
 
 
-def test_the_tasks_are_as_expected():
-    told = rows("task | oracle")
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_the_tasks_are_as_expected(example: Path):
+    told = rows(example, "task | oracle")
+    runs = expected(example)
 
     assert told == [
-        [task["id"], *(f"{run['tasks'][place]['mean']:.4f}" for run in EXPECTED.values())]
-        for place, task in enumerate(EXPECTED["oracle"]["tasks"])
+        [task["id"], *(f"{run['tasks'][place]['mean']:.4f}" for run in runs.values())]
+        for place, task in enumerate(runs["oracle"]["tasks"])
+    ]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_the_page_lists_each_task_with_its_difficulty(example: Path):
+    told = [first for first, *_ in rows(example, "task | asks for")]
+
+    assert told == [
+        f"{task['id']}` ({task['difficulty']})" for task in expected(example)["oracle"]["tasks"]
     ]

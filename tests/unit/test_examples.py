@@ -11,7 +11,15 @@ from wavetank.api import kinds
 from wavetank.bundles.world import linked_folders, read
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-CRM = EXAMPLES / "01-crm"
+IN_ONE_FILE = {
+    "01-crm": ["World/slack", "World/crm", "Benchmark/crm", "Run/crm-oracle", "Run/crm-nop"],
+    "02-calendar": [
+        *("World/mail", "World/calendar", "Benchmark/calendar"),
+        *("Run/calendar-oracle", "Run/calendar-nop"),
+    ],
+}
+TASKS = {"01-crm/crm-bench": 5, "02-calendar/calendar-bench": 7}
+LINKED = ("01-crm/slack-world", "02-calendar/mail-world")
 KINDS = {"World": kinds.World, "Benchmark": kinds.Benchmark, "Run": kinds.Run}
 
 
@@ -29,16 +37,18 @@ def documents(path: Path) -> list[dict[str, object]]:
     return list(yaml.safe_load_all(path.read_text()))
 
 
-def test_written_manifests_are_those_of_the_bundles(script: ModuleType):
-    kept = {name: (CRM / name).read_text() for name in script.manifests(CRM)}
+@pytest.mark.parametrize("example", IN_ONE_FILE)
+def test_written_manifests_are_those_of_the_bundles(script: ModuleType, example: str):
+    written = script.manifests(EXAMPLES / example)
+    kept = {name: (EXAMPLES / example / name).read_text() for name in written}
 
-    assert kept == script.manifests(CRM), "run: python examples/manifests.py 01-crm"
+    assert kept == written, f"run: python examples/manifests.py {example}"
 
 
 @pytest.mark.parametrize(
     "path",
-    [path for path in sorted(CRM.glob("*.yaml")) if path.name != "kustomization.yaml"],
-    ids=lambda path: path.name,
+    [path for path in sorted(EXAMPLES.glob("*/*.yaml")) if path.name != "kustomization.yaml"],
+    ids=lambda path: f"{path.parent.name}/{path.name}",
 )
 def test_every_manifest_is_of_its_kind(path: Path):
     for document in documents(path):
@@ -47,29 +57,34 @@ def test_every_manifest_is_of_its_kind(path: Path):
         kinds.read(KINDS[kind], document)  # type: ignore[arg-type]
 
 
-def test_all_in_one_holds_everything_in_an_order_that_can_be_read():
-    names = [f"{d['kind']}/{d['metadata']['name']}" for d in documents(CRM / "all-in-one.yaml")]  # type: ignore[index]
+@pytest.mark.parametrize(("example", "names"), IN_ONE_FILE.items(), ids=IN_ONE_FILE)
+def test_all_in_one_holds_everything_in_an_order_that_can_be_read(example: str, names: list[str]):
+    found = documents(EXAMPLES / example / "all-in-one.yaml")
 
-    assert names == ["World/slack", "World/crm", "Benchmark/crm", "Run/crm-oracle", "Run/crm-nop"]
+    assert [f"{d['kind']}/{d['metadata']['name']}" for d in found] == names  # type: ignore[index]
 
 
-def test_worlds_stay_far_below_what_kubectl_apply_can_carry():
-    for document in documents(CRM / "all-in-one.yaml"):
+@pytest.mark.parametrize("example", IN_ONE_FILE)
+def test_worlds_stay_far_below_what_kubectl_apply_can_carry(example: str):
+    for document in documents(EXAMPLES / example / "all-in-one.yaml"):
         # 256 KiB of annotations, of which kubectl's copy is one.
         assert len(yaml.safe_dump(document).encode()) < 128 * 1024
 
 
-@pytest.mark.parametrize("bundle", ["crm-bench", "slack-world"])
+@pytest.mark.parametrize("bundle", [*TASKS, *LINKED])
 def test_the_bundles_are_without_findings(bundle: str):
-    found = read(CRM / bundle, linked_folders(CRM / bundle))
+    found = read(EXAMPLES / bundle, linked_folders(EXAMPLES / bundle))
 
     assert found.findings == ()
 
 
-def test_every_task_has_a_solution_and_the_partial_script_has_a_part_in_each():
-    found = read(CRM / "crm-bench", linked_folders(CRM / "crm-bench"))
+@pytest.mark.parametrize(("bundle", "count"), TASKS.items(), ids=TASKS)
+def test_every_task_has_a_solution_and_the_partial_script_has_a_part_in_each(
+    bundle: str, count: int
+):
+    found = read(EXAMPLES / bundle, linked_folders(EXAMPLES / bundle))
     tasks = {task.id for task in found.tasks}
 
-    assert len(tasks) == 5
+    assert len(tasks) == count
     assert found.solutions.keys() == tasks
     assert {name: script.keys() for name, script in found.scripts.items()} == {"partial": tasks}
