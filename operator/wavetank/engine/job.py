@@ -32,7 +32,7 @@ from wavetank.core.identity import AttemptKey
 from wavetank.core.observed import JobSeen
 from wavetank.engine import storing
 from wavetank.engine.pod import Surroundings
-from wavetank.engine.processes import Processes, Program
+from wavetank.engine.processes import Process, Processes, Program
 from wavetank.manifests.verifier import BACKSTOP_SECONDS, JUDGE_SECONDS_ENV
 
 
@@ -143,6 +143,25 @@ async def check(
     raise ClusterError(f"the benchmark could not be checked: {words}")
 
 
+async def _end_of(judge: Process, grade: Process) -> int:
+    """Return judge's exit code; after grade's end it is told to report what there is.
+
+    By itself it knows that grade is dead only if that has lived long enough to hold its lock.
+    """
+    ends = {asyncio.create_task(each.wait()) for each in (judge, grade)}
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(ends, timeout=_REPORT_SECONDS)
+    finally:
+        for end in ends:
+            end.cancel()
+    return await judge.stop(_PUT_SECONDS)
+
+
+_REPORT_SECONDS = 5.0
+"""For a judge to see for itself that grade is done; a loaded machine is slow to start it."""
+_PUT_SECONDS = 60.0
+"""For a judge that is told to stop to bring its report into the store."""
 _CHECK_SECONDS = 600.0
 """As in a cluster."""
 
@@ -183,10 +202,10 @@ async def _judged(
     try:
         for program in started:
             running.append(await processes.start(program))
-        judge = running[0]
+        judge, grade = running
         try:
             async with asyncio.timeout(seconds + BACKSTOP_SECONDS):
-                code = await judge.wait()
+                code = await _end_of(judge, grade)
         except TimeoutError:
             timed_out, code = True, await judge.kill()
     except OSError as error:

@@ -107,7 +107,7 @@ class LocalPod:
             # No room for another process, or on the disk: as a Pod whose world cannot start.
             self._see(world=_ended(Container(ContainerPhase.RUNNING), 1, None, str(error)))
         finally:
-            if self._world is not None:
+            if self._world is not None and not self._world.is_over:
                 await self._world.kill()
             if self._agent is not None and not self._agent.is_over:
                 # By request first: the wrapper alone knows its agent's processes.
@@ -130,7 +130,8 @@ class LocalPod:
         try:
             code = await process.wait()
         finally:
-            await process.kill()
+            if not process.is_over:
+                await process.kill()
         self._see(setup=_ended(running, code, self.around.now(), _last_words(program.log)))
         return code == 0
 

@@ -9,13 +9,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import IO, Self
 
+from wavetank.engine import lifeline
 from wavetank.engine.lifeline import GRACE_SECONDS
 from wavetank.engine.settings import child_environment
 
@@ -38,6 +39,11 @@ class Program:
         return self.folder / f"{self.module.rpartition('.')[2]}.log"
 
 
+_ENTERED = ("/bin/sh", "-c", 'echo "+$$" >&0; exec "$@" </dev/null', "sh")
+"""Tells the lifeline of a process before anything else runs in it, from within: the engine may be
+killed at any moment, also between starting a process and noting it. It comes as standard input."""
+
+
 class Process:
     """A process that was started."""
 
@@ -47,13 +53,17 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Return its number, which is that of its group too."""
+        """Return its number, which is that of its session too."""
         return self._inner.pid
 
     @property
     def is_over(self) -> bool:
         """Tell whether it has ended."""
         return self._end.done()
+
+    def on_end(self, told: Callable[[], None]) -> None:
+        """Call something at its end."""
+        self._end.add_done_callback(lambda _: told())
 
     async def wait(self) -> int:
         """Wait for its end; return the exit code, 128 + number for a signal."""
@@ -62,19 +72,20 @@ class Process:
 
     async def stop(self, grace_seconds: float = GRACE_SECONDS) -> int:
         """Ask it to end, and make it; return the exit code."""
-        self._signal(signal.SIGTERM)
+        if not self.is_over:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGTERM)
         await asyncio.wait({self._end}, timeout=grace_seconds)
         return await self.kill()
 
     async def kill(self) -> int:
-        """Make it end; return the exit code."""
-        self._signal(signal.SIGKILL)
+        """Make it end, and whatever it has started; return the exit code."""
+        if self.is_over:
+            # Not its group: once it is over, that number may be another's.
+            lifeline.send_each(lifeline.members([self.pid]), signal.SIGKILL)
+        else:
+            lifeline.send([self.pid], signal.SIGKILL)
         return await self.wait()
-
-    def _signal(self, number: signal.Signals) -> None:
-        if not self.is_over:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, number)
 
 
 class Processes:
@@ -112,11 +123,12 @@ class Processes:
         places = {"TMPDIR": str(scratch), "HOME": str(scratch)}
         with program.log.open("ab") as log:
             inner = await asyncio.create_subprocess_exec(
+                *_ENTERED,
                 sys.executable,
                 "-m",
                 f"wavetank.{program.module}",
                 *program.arguments,
-                stdin=asyncio.subprocess.DEVNULL,
+                stdin=self._pipe,
                 stdout=log,
                 stderr=log,
                 cwd=scratch,  # Python looks for modules there first: nobody's are
@@ -124,12 +136,16 @@ class Processes:
                 start_new_session=True,
             )
         process = Process(inner)
-        self._tell(f"+{inner.pid}")
-        process._end.add_done_callback(lambda _: self._tell(f"-{inner.pid}"))
+        process.on_end(lambda: self._leave(inner.pid))
         return process
 
-    def _tell(self, line: str) -> None:
-        if self._lifeline is not None and self._lifeline.stdin is not None:
-            with suppress(BrokenPipeError, ValueError):
-                self._lifeline.stdin.write(f"{line}\n".encode())
-                self._lifeline.stdin.flush()
+    @property
+    def _pipe(self) -> IO[bytes]:
+        if self._lifeline is None or self._lifeline.stdin is None:
+            raise RuntimeError("processes are started inside of `async with`")
+        return self._lifeline.stdin
+
+    def _leave(self, pid: int) -> None:
+        with suppress(BrokenPipeError, ValueError):
+            self._pipe.write(f"-{pid}\n".encode())
+            self._pipe.flush()
