@@ -22,10 +22,10 @@ from wavetank.controller.queue import Key
 from wavetank.controller.reporting import refs_digest
 from wavetank.controller.shell import Shell
 from wavetank.controller.sources import joined, overlay_files, packed, put_bundle
+from wavetank.controller.statuses import write_status
 from wavetank.controller.storage import Storage
 from wavetank.controller.worlds import WAIT_SECONDS, linked_refs, stored_bundle
 from wavetank.core.errors import SpecError
-from wavetank.kube.errors import Conflict, NotFound
 from wavetank.kube.objects import BENCHMARKS, WORLDS, Manifest
 from wavetank.manifests.objects import CheckOwner
 
@@ -170,14 +170,6 @@ class BenchmarkReconciler:
         if status == benchmark.status:
             return
         meta = benchmark.metadata
-        try:
-            await self._shell.client.apply(
-                BENCHMARKS,
-                meta.namespace,
-                meta.name,
-                {"status": status.document()},
-                resource_version=meta.resource_version,
-                subresource="status",
-            )
-        except (Conflict, NotFound):
+        if not await write_status(self._shell.client, BENCHMARKS, meta, status):
+            # Changed since it was read: its own event brings the next look, or this does.
             self._shell.enqueue(Key("Benchmark", meta.namespace, meta.name), 0.5)

@@ -20,6 +20,7 @@ from wavetank.controller.observing import Sources, children_of, observe, stored_
 from wavetank.controller.planning import PlanDamaged, Waiting, name_conflict, plan_of
 from wavetank.controller.queue import Key
 from wavetank.controller.shell import Shell
+from wavetank.controller.statuses import write_status
 from wavetank.controller.storage import (
     EVIDENCE_BYTES,
     RUN_TOKEN_DAYS,
@@ -33,7 +34,7 @@ from wavetank.core.decide import decide
 from wavetank.core.errors import BugError, ClusterError, SpecError
 from wavetank.core.lifecycle import Stage, check_step
 from wavetank.core.observed import RunSeen
-from wavetank.kube.errors import ApiError, Conflict, Invalid, NotFound
+from wavetank.kube.errors import ApiError, Invalid
 from wavetank.kube.objects import CONFIGMAPS, RUNS, SECRETS, Manifest, version_of
 from wavetank.manifests.objects import RunOwner, TokenKey, results_config_map, tokens_secret
 
@@ -250,17 +251,7 @@ class RunReconciler:
 
     async def _write_status(self, key: Key, run: Run, status: RunStatus) -> bool:
         """Write a status; False when the Run was changed or deleted since it was read."""
-        try:
-            await self._shell.client.apply(
-                RUNS,
-                key.namespace,
-                key.name,
-                {"status": status.document()},
-                resource_version=run.metadata.resource_version,
-                subresource="status",
-            )
-        except (Conflict, NotFound):
-            # The next look reads it again and decides on that.
+        if not await write_status(self._shell.client, RUNS, run.metadata, status):
             return False
         self._tell_state(key, status)
         return True

@@ -29,10 +29,10 @@ from wavetank.controller.sources import (
     put_bundle,
     world_files,
 )
+from wavetank.controller.statuses import write_status
 from wavetank.controller.storage import Storage, create
 from wavetank.core.errors import BugError, Finding, Severity, SpecError
 from wavetank.kube.client import Client
-from wavetank.kube.errors import Conflict, NotFound
 from wavetank.kube.objects import WORLDS, Manifest
 from wavetank.manifests.objects import CheckOwner
 from wavetank.store.client import StoreNotFound
@@ -236,17 +236,8 @@ class WorldReconciler:
         if status == world.status:
             return
         meta = world.metadata
-        try:
-            await self._shell.client.apply(
-                WORLDS,
-                meta.namespace,
-                meta.name,
-                {"status": status.document()},
-                resource_version=meta.resource_version,
-                subresource="status",
-            )
-        except (Conflict, NotFound):
-            # Changed since it was read: its own event brings the next look.
+        if not await write_status(self._shell.client, WORLDS, meta, status):
+            # Changed since it was read: its own event brings the next look, or this does.
             self._shell.enqueue(Key("World", meta.namespace, meta.name), 0.5)
 
     def _now(self) -> str:
