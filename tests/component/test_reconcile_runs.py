@@ -164,6 +164,24 @@ async def test_a_run_is_begun_and_looked_at_again_without_a_write(operator: Oper
     assert operator.writes()[before:] == []
 
 
+async def test_a_status_that_changes_often_is_written_every_two_seconds(
+    operator: Operator,
+) -> None:
+    await operator.looks(2)
+    before = len([what for what in operator.writes() if what.endswith("/status")])
+    waits = []
+    for attempt in range(1, 5):
+        operator.has_run(k=3, suspend=attempt % 2 == 1)
+        operator.now += 0.5
+        waits.append(await operator.reconciler(KEY))
+    operator.now += 2.0
+    await operator.reconciler(KEY)
+
+    written = len([what for what in operator.writes() if what.endswith("/status")]) - before
+    assert written == 2
+    assert all(wait is not None and wait <= 2.0 for wait in waits[1:])
+
+
 async def test_one_create_that_fails_keeps_no_other_from_happening(operator: Operator) -> None:
     operator.api.refuse(r"POST .*/pods", refuses(500, "InternalError"), times=1)
 

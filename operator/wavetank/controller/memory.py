@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from wavetank.api.plan import Plan
 from wavetank.api.run_status import ResolvedImages
 from wavetank.controller.ledger import RunLedger
+from wavetank.core.figures import Aggregate
 from wavetank.core.identity import AttemptKey
 from wavetank.core.lifecycle import Stage
-from wavetank.core.observed import Graded, PodSeen, SealSeen
+from wavetank.core.observed import Graded, Ledger, PodSeen, SealSeen
 from wavetank.kube.objects import Manifest
 
 
@@ -47,6 +48,8 @@ class RunMemory:
     """When this process last signed the Run's tokens; 0.0 for never."""
     stages: dict[int, Stage] = field(default_factory=dict)
     images: ResolvedImages = field(default_factory=ResolvedImages)
+    figures: tuple[Ledger, int, Aggregate] | None = None
+    """What came out, and of which ledger and k."""
     status_at: float = 0.0
     status_text: str = ""
     """The status last written, to write only what changed."""
