@@ -2,7 +2,8 @@
 
 The cluster is started when the first test that needs it comes up, and only if no test failed until
 then. What was started here is stopped before pytest prints its summary; ``KEEP=1`` leaves it up,
-and a cluster that was up before is left alone. Further arguments go to pytest.
+and a cluster that was up before is left alone. Further arguments go to pytest. Tests that failed are
+run a second time, by themselves.
 """
 
 import json
@@ -17,6 +18,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 CLUSTER = TESTS / "cluster" / "cluster.py"
+AGAIN = "--last-failed"
 NEEDS_CLUSTER = {"chart", "cluster", "prove"}  # chart: the helm that the cluster's script builds
 
 
@@ -84,7 +86,12 @@ def answer_of(*command: str) -> str:
 
 def main(arguments: list[str]) -> int:
     options = ["-m", "not prove", "--durations=10", "--durations-min=5", *arguments]
-    return int(pytest.main([f"--rootdir={TESTS.parent}", *options], plugins=[ClusterForTests()]))
+    code = int(pytest.main([f"--rootdir={TESTS.parent}", *options], plugins=[ClusterForTests()]))
+    if code != pytest.ExitCode.TESTS_FAILED or AGAIN in arguments:
+        return code
+    # Shared machines stall for seconds at times. What fails twice fails; both summaries are shown.
+    print("\nOnce more, only what failed:", flush=True)
+    return subprocess.call([sys.executable, __file__, AGAIN, *arguments])
 
 
 if __name__ == "__main__":
