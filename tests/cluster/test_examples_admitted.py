@@ -48,10 +48,12 @@ pytestmark = pytest.mark.usefixtures("crds")
             },
         ),
         ("-f", "02-calendar/run-scripted.yaml", {"run/calendar-scripted"}),
+        ("-f", "03-warehouse/run-oracle.yaml", {"run/warehouse-oracle"}),
     ],
     ids=[
         *("crm all in one", "crm kustomize", "crm scripted"),
         *("calendar all in one", "calendar kustomize", "calendar scripted"),
+        "warehouse run",
     ],
 )
 def test_an_example_is_admitted(

@@ -14,6 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 BENCHES = {
     "01-crm": "crm-bench",
     "02-calendar": "calendar-bench",
+    "03-warehouse": "warehouse-bench",
 }
 AGENTS = ("oracle", "nop", "scripted:partial")
 

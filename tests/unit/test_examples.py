@@ -18,19 +18,27 @@ IN_ONE_FILE = {
         *("Run/calendar-oracle", "Run/calendar-nop"),
     ],
 }
-TASKS = {"01-crm/crm-bench": 5, "02-calendar/calendar-bench": 7}
+TASKS = {
+    "01-crm/crm-bench": 5,
+    "02-calendar/calendar-bench": 7,
+    "03-warehouse/warehouse-bench": 7,
+}
 LINKED = ("01-crm/slack-world", "02-calendar/mail-world")
 KINDS = {"World": kinds.World, "Benchmark": kinds.Benchmark, "Run": kinds.Run}
 
 
-@pytest.fixture(scope="module")
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("manifests", EXAMPLES / "manifests.py")
+def imported(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    return imported(EXAMPLES / "manifests.py")
 
 
 def documents(path: Path) -> list[dict[str, object]]:
@@ -88,3 +96,11 @@ def test_every_task_has_a_solution_and_the_partial_script_has_a_part_in_each(
     assert len(tasks) == count
     assert found.solutions.keys() == tasks
     assert {name: script.keys() for name, script in found.scripts.items()} == {"partial": tasks}
+
+
+def test_the_warehouses_rows_are_those_that_its_script_writes():
+    example = EXAMPLES / "03-warehouse"
+    kept = (example / "warehouse-bench" / "data" / "initial.json").read_text()
+
+    assert imported(example / "generate.py").text() == kept
+    assert kept.count('"qty":') == 50_000
