@@ -1,10 +1,7 @@
 """A Run's status, whole, as a person reads it: waiting, running, blocked, complete, failed."""
 
 import json
-from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from wavetank.api.conditions import Says, merged
 from wavetank.api.fields import Condition, Digests
@@ -34,8 +31,8 @@ from wavetank.core.actions import Decision
 from wavetank.core.causes import Cause
 from wavetank.core.identity import AttemptKey
 from wavetank.core.lifecycle import Stage
-from wavetank.core.observed import Ledger, Record, ScoreSeen, Stages
-from wavetank.testing.created import a_plan
+from wavetank.core.observed import Ledger, Record
+from wavetank.testing.created import a_large_plan, a_plan
 from wavetank.testing.objects import a_run
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
@@ -320,24 +317,6 @@ def test_what_may_change_does_not_change_the_specs_digest() -> None:
     assert other.resolved.spec_digest not in digests
 
 
-def a_large_plan(tasks: int) -> Plan:
-    """Every task with the longest names, in groups of its own."""
-    return PLAN.model_copy(
-        update={
-            "tasks": [
-                TaskInfo(
-                    id=f"t{n:05d}{'x' * 122}",
-                    verifiers=["v"],
-                    category=f"c{n:05d}{'x' * 58}",
-                    difficulty=f"d{n:05d}{'x' * 58}",
-                    tags=[f"g{n:05d}{'x' * 58}"],
-                )
-                for n in range(tasks)
-            ]
-        }
-    )
-
-
 def test_the_status_of_a_thousand_tasks_and_a_hundred_rollouts_each_is_bounded() -> None:
     plan = a_large_plan(1_000)
     causes = list(Cause)
@@ -349,60 +328,6 @@ def test_the_status_of_a_thousand_tasks_and_a_hundred_rollouts_each_is_bounded()
 
     assert len(status.tasks) == TASKS_KEPT
     assert len(json.dumps(status.document()).encode()) <= MAX_BYTES
-
-
-def results(plan: Plan, k: int, ledger: Ledger) -> str:
-    run = run_of(k=k)
-    return reporting.results_text(run, plan, ledger, figures_of(plan, k, ledger), "Complete")
-
-
-def test_results_hold_every_rollout_where_they_fit() -> None:
-    record = Record(
-        AttemptKey(1, 2),
-        None,
-        Cause.REWARD_MISSING,
-        Cause.AGENT_FAILED,
-        (ScoreSeen("paid", None, Cause.REWARD_MISSING, "no row"),),
-        stages=Stages(act=3.5),
-    )
-
-    document = json.loads(results(PLAN, 2, Ledger(records={1: record})))
-
-    assert document["rollouts"] == [
-        {
-            "task": "refund",
-            "rollout": 0,
-            "reward": None,
-            "rewards": {"paid": None},
-            "cause": "RewardMissing",
-            "agentCause": "AgentFailed",
-            "message": "no row",
-            "attempts": 1,
-            "attempt": 2,
-            "ordinal": 1,
-            "seconds": 3.5,
-        }
-    ]
-
-
-@pytest.mark.parametrize(
-    ("tasks", "k", "has_rollouts", "has_tasks"),
-    [(20, 20, True, True), (1_000, 10, False, True), (10_000, 1, False, False)],
-    ids=["all fits", "without rollouts", "figures only"],
-)
-def test_results_fit_into_a_config_map_however_large_the_run(
-    tasks: int, k: int, has_rollouts: bool, has_tasks: bool
-) -> None:
-    plan = a_large_plan(tasks)
-    score = ScoreSeen("v", 0.5)
-    records = {n: replace(a_record(n, 0.5), scores=(score,)) for n in range(tasks * k)}
-
-    text = results(plan, k, Ledger(records=records))
-
-    document = json.loads(text)
-    assert len(text.encode()) <= reporting.RESULTS_BYTES
-    assert ("rollouts" in document, bool(document["tasks"])) == (has_rollouts, has_tasks)
-    assert document["reward"]["mean"] == 0.5
 
 
 def test_the_interval_is_there_from_a_coverage_of_four_fifths() -> None:

@@ -124,6 +124,21 @@ def a_plan() -> Plan:
     )
 
 
+def a_large_plan(tasks: int) -> Plan:
+    """Return a plan of which every task has the longest names, in groups of its own."""
+    infos = [
+        TaskInfo(
+            id=f"t{n:05d}{'x' * 122}",
+            verifiers=["v"],
+            category=f"c{n:05d}{'x' * 58}",
+            difficulty=f"d{n:05d}{'x' * 58}",
+            tags=[f"g{n:05d}{'x' * 58}"],
+        )
+        for n in range(tasks)
+    ]
+    return a_plan().model_copy(update={"tasks": infos})
+
+
 EVERYTHING: dict[str, Manifest] = {
     "rollout-oracle": rollout_pod(a_rollout()),
     "rollout-scripted": rollout_pod(a_rollout("scripted:half")),
