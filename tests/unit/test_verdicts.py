@@ -225,8 +225,9 @@ def test_the_worlds_own_cause_comes_before_what_kubernetes_says_of_it() -> None:
     )
 
 
-def test_a_pod_that_ran_into_its_own_deadline_proves_no_end() -> None:
-    pod = an_interrupted_pod(reason="DeadlineExceeded", message="Pod was active too long")
+@pytest.mark.parametrize("reason", ["DeadlineExceeded", "NodeAffinity", "UnexpectedAdmissionError"])
+def test_a_pod_that_was_ended_as_a_whole_proves_no_end(reason: str) -> None:
+    pod = an_interrupted_pod(reason=reason, message="Pod was active too long")
 
     verdict = judge_pod(pod, LIMITS, NOW)
 

@@ -112,7 +112,8 @@ def _agent_ended_first(pod: PodSeen) -> bool:
     agent = pod.agent
     if agent is None or agent.finished_at is None:
         return False
-    if pod.reason in _REMOVED or pod.reason == "DeadlineExceeded" or not pod.has_grace:
+    # A Pod has a reason of its own only when it was ended as a whole.
+    if pod.reason or not pod.has_grace:
         return False
     moments = [m for m in (pod.delete_requested_at, pod.disrupted_at) if m is not None]
     if not moments:
