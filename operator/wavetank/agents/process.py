@@ -16,6 +16,11 @@ _KILL_AFTER_SECONDS = 5.0
 _LONGEST_WAIT_SECONDS = 3600.0
 """What ``sigtimedwait`` takes is bounded; it is simply called again."""
 WATCHED = frozenset({signal.SIGCHLD, signal.SIGTERM, signal.SIGINT})
+_IGNORED_AT_TIMES = (
+    *(signal.SIGPIPE, signal.SIGXFSZ),
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGQUIT),
+)
+"""By Python itself, by nohup and by a shell's ``&``; a program inherits what is ignored."""
 
 
 class Output:
@@ -75,8 +80,7 @@ class Agent:
                 ],
                 setpgroup=0,
                 setsigmask=(),
-                # Python ignores these two, and what is ignored stays so in a new program.
-                setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),
+                setsigdef=_IGNORED_AT_TIMES,
             )
         finally:
             self.output.start()
