@@ -284,7 +284,7 @@ async def test_a_call_that_cannot_be_meant_is_wrong_usage(desk: Desk):
         assert (await desk.run("worlds", "call", *usage)).code == WRONG_USAGE, usage
     lost = await desk.run("worlds", "call", url, "t", "--grade")
     assert lost.code == UNREACHABLE
-    assert "The world at port 1 could not be reached" in lost.err
+    assert "The world at http://localhost:1 could not be reached" in lost.err
 
 
 async def test_a_tool_that_breaks_half_way_changes_nothing(desk: Desk):
@@ -411,7 +411,7 @@ async def test_a_task_is_appended_and_the_file_keeps_its_comments_and_order(desk
 
     assert out == "Added task reopen to crm/gateway-env.toml.\n"
     after = (desk.folder / "crm" / "gateway-env.toml").read_text()
-    assert after == before.replace("# What `wavetank", f"{entry}# What `wavetank")
+    assert after == before.replace("# How this", f"{entry}# How this")
 
 
 async def test_a_task_that_cannot_be_is_refused_with_all_its_faults(desk: Desk):
@@ -711,3 +711,20 @@ def test_every_command_has_json_and_an_example(name: str, found: click.Command):
     assert any("--json" in parameter.opts for parameter in found.params), name
     assert "Example:" in (found.epilog or ""), name
     assert all(isinstance(each, click.Argument) or each.help for each in found.params), name  # type: ignore[attr-defined]
+
+
+async def test_a_world_of_another_host_is_not_shown_the_token_of_this_machine(desk: Desk) -> None:
+    heard: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+
+    async with desk.serving("close_ticket") as serving:
+        port = serving.url.rpartition(":")[2]
+        async with await asyncio.start_server(answer, "127.0.0.2", int(port)):
+            await desk.run("worlds", "call", f"http://127.0.0.2:{port}", "--grade")
+
+    (request,) = heard
+    lines = [line.partition(b":") for line in request.lower().split(b"\r\n")]
+    assert [value.strip() for name, _, value in lines if name == b"x-wavetank-token"] in ([], [b""])

@@ -56,7 +56,7 @@ def call(url: str, tool: str | None, as_json: bool, **asked: object) -> None:
     stderr. Without TOOL it grades or closes only. A call that fails is neither graded nor closed:
     exit code 1.
     """
-    world, port = _world(url)
+    world, port, is_here = _world(url)
     wanted = Asked(
         tool=tool,
         arguments=_arguments(str(asked["arguments"])),
@@ -66,12 +66,13 @@ def call(url: str, tool: str | None, as_json: bool, **asked: object) -> None:
     )
     if tool is None and not (wanted.grade or wanted.close):
         raise click.UsageError("Name a TOOL, or give --grade or --close.")
-    carry_out_here(lambda: _call(world, port, wanted, as_json=as_json), as_json=as_json)
+    # The token is for the session on this machine: another host is never shown it.
+    token = token_for(port) if wanted.grade and is_here else ""
+    carry_out_here(lambda: _call(world, url, token, wanted, as_json=as_json), as_json=as_json)
 
 
-def _call(world: WorldHttp, port: int, asked: Asked, *, as_json: bool) -> int:
+def _call(world: WorldHttp, url: str, token: str, asked: Asked, *, as_json: bool) -> int:
     document: dict[str, object] = {}
-    token = token_for(port) if asked.grade else ""
     try:
         if asked.tool is not None:
             document["result"] = _good(world.call(asked.tool, asked.arguments), "result")["result"]
@@ -92,7 +93,7 @@ def _call(world: WorldHttp, port: int, asked: Asked, *, as_json: bool) -> int:
             render.tell(str(refused.args[0]))
         return AT_FAULT
     except WorldUnreachableError as error:
-        render.tell(f"The world at port {port} could not be reached: {error}. Is it served?")
+        render.tell(f"The world at {url} could not be reached: {error}. Is it served?")
         sys.exit(UNREACHABLE)
     finally:
         world.close()
@@ -140,7 +141,8 @@ def _arguments(text: str) -> dict[str, object]:
     return value
 
 
-def _world(url: str) -> tuple[WorldHttp, int]:
+def _world(url: str) -> tuple[WorldHttp, int, bool]:
+    """Return the world at a URL, its port, and whether it is on this machine."""
     try:
         parts = urlsplit(url)
         port = parts.port or 80
@@ -148,4 +150,4 @@ def _world(url: str) -> tuple[WorldHttp, int]:
         raise click.BadParameter(f"{error}.", param_hint="URL") from error
     if parts.scheme != "http" or not parts.hostname:
         raise click.BadParameter("it must be like http://localhost:8080.", param_hint="URL")
-    return WorldHttp(url), port
+    return WorldHttp(url), port, parts.hostname in ("127.0.0.1", "localhost")

@@ -44,6 +44,9 @@ async def _compare(target: Target, names: tuple[str, str], *, as_json: bool) -> 
     if a.plan is None or b.plan is None:
         name = a.name if a.plan is None else b.name
         raise reading.fault(f"Run {name}", "it has no plan yet: it waits for its Benchmark.")
+    if a.run.metadata.uid == b.run.metadata.uid and a.name == b.name:
+        words = "A and B are one Run: a folder means its newest. Name two Runs."
+        raise reading.fault(f"Run {a.name}", words)
     comparison = compared(
         comparing.task_means(a.plan, a.run.spec.k, a.ledger),
         comparing.task_means(b.plan, b.run.spec.k, b.ledger),

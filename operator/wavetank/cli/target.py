@@ -153,6 +153,11 @@ def _code_of(step: Callable[[], Awaitable[int]]) -> int:
         code, words = _verdict(error)
         click.echo(words, err=True)
         return code
+    except BrokenPipeError:
+        raise  # Whoever read our output has gone; click ends quietly.
+    except OSError as error:
+        click.echo(f"{error.filename or 'output'}: {error.strerror or error}.", err=True)
+        return AT_FAULT
 
 
 def _verdict(error: WavetankError) -> tuple[int, str]:

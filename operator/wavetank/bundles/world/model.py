@@ -206,7 +206,7 @@ class Script:
 
 @dataclass(frozen=True)
 class RunDefaults:
-    """``[run]`` of the file: what ``benchmarks run`` takes when its options say nothing."""
+    """``[run]`` of the file, as its author means it to be run; read and checked, not used yet."""
 
     models: tuple[str, ...] = ()
     k: int | None = None
